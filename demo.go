@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os/exec"
@@ -86,6 +87,9 @@ func demoConfig(e *env) (config.Config, error) {
 	c, err := e.config()
 	if err != nil {
 		return c, err
+	}
+	if c.DatabaseURL != "" || c.BucketURL != "" { // it writes invented calls, and its node would take calls of other nodes
+		return c, errors.New("parley demo has a database and recordings of its own: unset PARLEY_DATABASE_URL and PARLEY_BUCKET_URL")
 	}
 	d := config.Default()
 	if c.DataDir == d.DataDir {

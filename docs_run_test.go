@@ -434,13 +434,13 @@ func runReadme(t *testing.T, dir, url string, ports []string, shell func([]strin
 			script += b.text
 		}
 	}
-	before, after, ok := strings.Cut(script, "bin/parley serve\n")
+	before, after, ok := strings.Cut(script, "bin/parley serve &\n")
 	if !ok {
 		t.Fatalf("the README has no command that starts the server: %s", script)
 	}
 	environ := append(ports, "PARLEY_DATA_DIR="+openDir(t), "PARLEY_API_URL="+url)
 	before = strings.NewReplacer("cp docs/example.yaml", "sed s/change-me/secret/ docs/example.yaml >", "=…", "=k", "0.0.0.0:5060", "127.0.0.1:"+freePort(t), "203.0.113.7", "127.0.0.1").Replace(before)
-	key := regexp.MustCompile(`parley_[0-9a-f]{64}`).FindString(shell(environ, before))
+	key := regexp.MustCompile(`parley_[0-9a-f]{64}`).FindString(shell(environ, before+"\necho \"$KEY\"\n"))
 	if key == "" {
 		t.Fatal("no key was printed")
 	}

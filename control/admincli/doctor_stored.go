@@ -78,6 +78,9 @@ func (s *stored) close() {
 func (s *stored) checkDatabase(ctx context.Context) []Finding {
 	d, err := s.open()
 	if err == nil && d == nil {
+		if !db.HasPostgres() {
+			return []Finding{explainDatabase(db.ErrNoPostgres)}
+		}
 		return []Finding{{"database", OK, "the built-in PostgreSQL is created when the server first starts", ""}}
 	}
 	var state db.State

@@ -129,8 +129,9 @@ func (c Init) printSteps(out io.Writer, spec, settings string) error {
 			fmt.Fprintf(out, "       %s: %s\n", list.file, path)
 		}
 	}
-	_, err = fmt.Fprintf(out, "  2. Check:            parley --config %[1]s doctor -f %[2]s\n"+
-		"  3. Store the file:   parley --config %[1]s apply -f %[2]s\n  4. Start the server: parley --config %[1]s serve\n", env, file)
+	_, err = fmt.Fprintf(out, "  2. Check:            sudo %[3]s --config %[1]s doctor -f %[2]s\n"+
+		"  3. Store the file:   sudo %[3]s --config %[1]s apply -f %[2]s\n  4. Start the server: sudo %[3]s --config %[1]s serve\n",
+		env, file, os.Args[0])
 	return err
 }
 

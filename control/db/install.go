@@ -18,6 +18,9 @@ import (
 // ErrNoPostgres is returned if no Postgres is installed.
 var ErrNoPostgres = errors.New("no Postgres found: install it (Debian: apt-get install -y postgresql), or set PARLEY_DATABASE_URL")
 
+// HasPostgres reports whether a Postgres for the built-in database is installed.
+func HasPostgres() bool { return len(installs()) > 0 }
+
 // install is a Postgres installation on this machine.
 type install struct {
 	bin   string // folder of the programs

@@ -87,7 +87,8 @@ func (c *Campaigns) launch(r *ui.Request) (ui.Result, error) {
 	}
 	same := func(k campaigns.Campaign) error {
 		if r.Same(settings{Campaign: k}) != nil {
-			return control.Refuse(control.CodeCampaignTransition, "someone changed the settings after you opened this page; review them, then launch")
+			return control.Refuse(control.CodeCampaignTransition,
+				"someone changed the settings after you opened this page; review them, then launch")
 		}
 		return nil
 	}

@@ -166,7 +166,7 @@ func (c *Campaigns) imported(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Page{
-		Template: "import.html", Title: "Import of " + r.Dates().Minute(x.CreatedAt), Crumbs: crumbs(campaignLink(k)),
+		Template: "import.html", Title: "Import of " + ui.DatesOf(r.Member).Minute(x.CreatedAt), Crumbs: crumbs(campaignLink(k)),
 		Lead: fmt.Sprintf("%s, %d accepted.", ui.Plural(x.RowsSeen, "row", "rows"), x.AcceptedRows),
 		Data: importPage{x, k, counts(x.ByCode, issueWords), split},
 	}, nil

@@ -53,7 +53,7 @@ func (c drafts) askDuplicate(r *ui.Request) (ui.Page, error) {
 			Name: "contacts", Label: "Contacts", Kind: ui.Select, Value: noContacts, Options: []ui.Option{
 				{Value: noContacts, Label: "None: add a list later"},
 				{Value: allContacts, Label: "The same contacts (" + ui.Count(n.Total()) + ")"},
-				{Value: notReached, Label: "Contacts that were not reached (" + ui.Count(missed) + ")"},
+				{Value: notReached, Label: "Contacts without a completed call (" + ui.Count(missed) + ")"},
 			}, Help: "Numbers that were withdrawn or opted out are left out. All others are screened again.",
 		}}}),
 	}, nil

@@ -76,20 +76,20 @@ const roundTo = 5 * time.Minute
 
 // forecastText says when a campaign's calls end, or why that is not known. It says nothing of a campaign without
 // waiting contacts.
-func forecastText(x progress.Forecast, now time.Time, zone *time.Location) string {
-	at := x.At.Add(roundTo - 1).Truncate(roundTo).In(zone)
-	form := "Mon 15:04"
+func forecastText(x progress.Forecast, now time.Time, dates ui.Dates) string {
+	at := x.At.Add(roundTo - 1).Truncate(roundTo)
+	form := dates.WeekdayClock
 	if at.Sub(now) > 6*24*time.Hour {
-		form = "Mon 2 Jan 2006"
+		form = dates.Date
 	}
 	pace := fmt.Sprintf("at the pace of the last hour of calls (%.1f per minute)", x.PerMinute)
 	switch {
 	case x.Missed > 0:
-		return fmt.Sprintf("About %s will not be called before the end, %s, %s.", people(x.Missed), x.At.In(zone).Format(form), pace)
+		return fmt.Sprintf("About %s will not be called before the end, %s, %s.", people(x.Missed), form(x.At), pace)
 	case x.Later:
-		return fmt.Sprintf("Done after %s, %s.", at.Format(form), pace)
+		return fmt.Sprintf("Expected end: after %s, %s.", form(at), pace)
 	case x.Why == "":
-		return fmt.Sprintf("Done about %s, %s.", at.Format(form), pace)
+		return fmt.Sprintf("Expected end: about %s, %s.", form(at), pace)
 	}
 	switch x.Why {
 	case progress.NoContacts, plan.NotRunning:

@@ -196,7 +196,7 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 		return err
 	}
 	o.Funnel = funnel(o.Progress.Counters, facts.Tried, judged, successful, k.ID)
-	o.Forecast = forecastText(facts.Forecast(o.Progress), now, r.Zone())
+	o.Forecast = forecastText(facts.Forecast(o.Progress), now, ui.DatesOf(r.Member))
 	if o.Progress.Counters.Failed > 0 {
 		if o.Faulted, err = c.API.Store.Contacts.CountFaulted(r.Context(), r.DB(), k.ID); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/launchcheck"
 	"github.com/parley-voice/parley/campaigns/progress"
@@ -60,9 +61,9 @@ func TestForecastText(t *testing.T) {
 		x    progress.Forecast
 		want string
 	}{
-		{progress.Forecast{At: now.Add(6*time.Hour + 38*time.Minute), PerMinute: 18.2}, "Done about Thu 17:40, at the pace of the last hour of calls (18.2 per minute)."},
-		{progress.Forecast{At: now.AddDate(0, 0, 34)}, "Done about Wed 30 Dec 2026, at"},
-		{progress.Forecast{At: now.AddDate(0, 0, 30), Later: true}, "Done after Sat 26 Dec 2026, at"},
+		{progress.Forecast{At: now.Add(6*time.Hour + 38*time.Minute), PerMinute: 18.2}, "Expected end: about Thu 17:40, at the pace of the last hour of calls (18.2 per minute)."},
+		{progress.Forecast{At: now.AddDate(0, 0, 34)}, "Expected end: about Wed 30 Dec 2026, at"},
+		{progress.Forecast{At: now.AddDate(0, 0, 30), Later: true}, "Expected end: after Sat 26 Dec 2026, at"},
 		{progress.Forecast{At: now.Add(45 * time.Minute), Missed: 150}, "About 150 contacts will not be called before the end, Thu 11:45, at"},
 		{progress.Forecast{Why: progress.NoContacts}, ""},
 		{progress.Forecast{Why: progress.NoPace}, "End not known: too few calls yet"},
@@ -71,7 +72,7 @@ func TestForecastText(t *testing.T) {
 		{progress.Forecast{Why: string(control.CodeCampaignBudget)}, "End not known: the budget allows no further call."},
 		{progress.Forecast{Why: string(control.CodeOrganizationLimit)}, "End not known: the organization reached its daily limit of ca"},
 	} {
-		if got := forecastText(c.x, now, york); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+		if got := forecastText(c.x, now, ui.Dates{Zone: york}); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%+v: %q, want %q", c.x, got, c.want)
 		}
 	}

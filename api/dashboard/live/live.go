@@ -208,7 +208,7 @@ func (l *Live) health(r *ui.Request, n *now) error {
 			if p.OrgID != "" && p.OrgID != r.Org() {
 				continue // another organization's own endpoint
 			}
-			n.Providers = append(n.Providers, assess(p, time.Now(), r.Dates()))
+			n.Providers = append(n.Providers, assess(p, time.Now(), ui.DatesOf(r.Member)))
 		}
 	}
 	paces, err := l.Campaigns.Paces(r.Context(), r.DB(), r.Org(), 20)
@@ -232,7 +232,7 @@ func (l *Live) line(x overview.Route, r *ui.Request) line {
 	case x.Breaker == "open":
 		s.State, s.Says = "down", "Too many calls failed. Campaigns are paused on it"
 		if x.Probe != nil {
-			s.Says += " until a probe at " + r.Dates().Second(*x.Probe)
+			s.Says += " until a probe at " + ui.DatesOf(r.Member).Second(*x.Probe)
 		}
 		s.Says += "."
 	case x.InUse >= x.Most:

@@ -59,7 +59,7 @@ type ranked struct {
 }
 
 func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*report, error) {
-	p := &report{period: periodOf(r.Query("period")), dates: r.Dates(), links: linksOf(r), page: r.URL, currency: l.Currency}
+	p := &report{period: periodOf(r.Query("period")), dates: ui.DatesOf(r.Member), links: linksOf(r), page: r.URL, currency: l.Currency}
 	p.spans = p.period.at(now, p.dates.Zone)
 	var hours []overview.Hour
 	var groups []overview.Group
@@ -403,7 +403,11 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return page, err
 	}
-	if !has {
+	hidden, planned, err := overview.Setup(r.Context(), r.DB(), r.Org())
+	if err != nil {
+		return page, err
+	}
+	if !has && !hidden {
 		s, fault := l.readSetup(r)
 		if fault != nil {
 			return page, fault
@@ -413,10 +417,6 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 		return page, fault
 	}
 	p, err := l.readReport(r.Context(), r, time.Now())
-	if err != nil {
-		return page, err
-	}
-	hidden, planned, err := overview.Setup(r.Context(), r.DB(), r.Org())
 	if err != nil {
 		return page, err
 	}

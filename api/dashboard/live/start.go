@@ -186,10 +186,10 @@ func (l *Live) providerStep(r *ui.Request, s setup) (step, error) {
 	}
 	tested, err := l.Checks.Tested(r.Context(), r.DB(), r.Org(), s.draft)
 	switch found := l.Agents.Warnings(r.Org(), s.draft); {
-	case tested || s.isAnswered():
-		p.State = stepDone
 	case len(found) > 0:
 		p.fail(sentence(strings.Join(found, "; ")))
+	case tested || s.isAnswered():
+		p.State = stepDone
 	}
 	return p, err
 }

@@ -13,10 +13,8 @@ type Dates struct {
 	American bool
 }
 
-func datesOf(m operator.Membership) Dates { return Dates{zone(m.Timezone), m.Market == "us"} }
-
-// Dates returns the formats of the organization.
-func (r *Request) Dates() Dates { return datesOf(r.Member) }
+// DatesOf returns the formats of an organization.
+func DatesOf(m operator.Membership) Dates { return Dates{zone(m.Timezone), m.Market == "us"} }
 
 // format uses the first layout in the United States, else the second.
 func (d Dates) format(t time.Time, american, other string) string {
@@ -49,6 +47,12 @@ func (d Dates) Day(t time.Time) string { return d.format(t, "Jan 2", "2 Jan") }
 
 // Weekday returns weekday and day.
 func (d Dates) Weekday(t time.Time) string { return d.format(t, "Mon, Jan 2", "Mon 2 Jan") }
+
+// WeekdayClock returns weekday, hour and minute.
+func (d Dates) WeekdayClock(t time.Time) string { return d.format(t, "Mon 3:04 PM", "Mon 15:04") }
+
+// Date returns weekday, day and year.
+func (d Dates) Date(t time.Time) string { return d.format(t, "Mon, Jan 2, 2006", "Mon 2 Jan 2006") }
 
 // Clock returns hour and minute.
 func (d Dates) Clock(t time.Time) string { return d.format(t, "3:04 PM", "15:04") }

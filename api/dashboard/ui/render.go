@@ -139,7 +139,7 @@ func orDefault(r, usual operator.Role) operator.Role {
 }
 
 func (f *Frame) sheet(r *Request, p Page) sheet {
-	s := sheet{Page: p, Session: r.Session, Member: r.Member, Path: r.HTTP.URL.Path, dates: datesOf(r.Member)}
+	s := sheet{Page: p, Session: r.Session, Member: r.Member, Path: r.HTTP.URL.Path, dates: DatesOf(r.Member)}
 	s.Flash, s.Failed = unflash(r.Session.Flash)
 	if r.Org() == "" {
 		return s
