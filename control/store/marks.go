@@ -77,10 +77,15 @@ func Labels(ctx context.Context, q db.Querier, ids []string) (map[string]Label, 
 		FROM unnest($1::text[]) x (id)`, ids)
 }
 
-// Tags returns tags that an organization uses, in order.
+// Tags returns tags that an organization uses, in order. It reads one row of the index for each tag.
 func Tags(ctx context.Context, q db.Querier, orgID string) ([]string, error) {
-	return db.Collect(ctx, q, "tags", pgx.RowTo[string],
-		"SELECT DISTINCT tag FROM call_tags WHERE org_id = $1 ORDER BY tag LIMIT $2", orgID, maxTagChoice)
+	return db.Collect(ctx, q, "tags", pgx.RowTo[string], `
+		WITH RECURSIVE used AS (
+			(SELECT tag FROM call_tags WHERE org_id = $1 ORDER BY tag LIMIT 1)
+			UNION ALL
+			SELECT (SELECT t.tag FROM call_tags t WHERE t.org_id = $1 AND t.tag > used.tag ORDER BY t.tag LIMIT 1)
+			FROM used WHERE used.tag IS NOT NULL)
+		SELECT tag FROM used WHERE tag IS NOT NULL LIMIT $2`, orgID, maxTagChoice)
 }
 
 // HoldCall locks the marks of a call, and returns an error if the organization does not have the call. An erasure waits
@@ -120,7 +125,7 @@ func AddTag(ctx context.Context, q db.Querier, orgID, callID, tag, author string
 	return err == nil, err
 }
 
-// ErrFull means that a call has as many tags or notes as it can have.
+// ErrFull means that a call has as many tags or notes as it can have, or that its notes have expired.
 var ErrFull = errors.New("no more can be added")
 
 // RemoveTag removes a tag from a call, and reports whether the call had it.
@@ -144,15 +149,25 @@ func SetScore(ctx context.Context, q db.Querier, orgID, callID string, score int
 	return before, db.Wrap(err, "score")
 }
 
-// AddNote adds a note to a call and returns its id.
+// AddNote adds a note to a call and returns its id. It refuses notes that retention would not delete: retention looks at
+// the transcript and the notes of a call once. The two hours cover the transaction, clocks and daylight saving time.
 func AddNote(ctx context.Context, q db.Querier, callID, note, author string) (id string, err error) {
-	id = control.NewID("note_", time.Now())
-	n, err := db.Exec(ctx, q, "note", `
-		INSERT INTO call_notes (id, call_id, note, author) SELECT $1, $2, $3, $4
-		WHERE (SELECT count(*) FROM call_notes WHERE call_id = $2) < $5`, id, callID, note, author, MaxNotes)
-	if err == nil && n == 0 {
-		err = fmt.Errorf("%w: a call has at most %d notes", ErrFull, MaxNotes)
+	var n int
+	var expired bool
+	err = q.QueryRow(ctx, `
+		SELECT (SELECT count(*) FROM call_notes WHERE call_id = c.id), c.created_at < greatest(o.forgotten_until,
+			now() + interval '2 hours' - make_interval(days => nullif((o.settings #>> '{retention,transcripts_days}')::int, 0)))
+		FROM calls c JOIN organizations o ON o.id = c.org_id WHERE c.id = $1`, callID).Scan(&n, &expired)
+	switch {
+	case err != nil:
+		return "", db.Wrap(err, "note")
+	case expired:
+		return "", fmt.Errorf("%w: the retention period of the call's notes is over", ErrFull)
+	case n >= MaxNotes:
+		return "", fmt.Errorf("%w: a call has at most %d notes", ErrFull, MaxNotes)
 	}
+	id = control.NewID("note_", time.Now())
+	_, err = db.Exec(ctx, q, "note", "INSERT INTO call_notes (id, call_id, note, author) VALUES ($1, $2, $3, $4)", id, callID, note, author)
 	return id, err
 }
 

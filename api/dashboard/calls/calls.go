@@ -27,14 +27,14 @@ type Calls struct {
 	Store      *store.Store
 	Recordings *recordings.Recordings
 
-	exports chan struct{} // a place for each export that runs
+	exports exporters
 	waves   *waveforms
 }
 
 // Module returns the pages.
 func (c *Calls) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
-	c.exports, c.waves = make(chan struct{}, maxExports), newWaveforms()
+	c.exports.all, c.waves = map[string]bool{}, newWaveforms()
 	return ui.Module{
 		Name: "calls", Files: pages,
 		Links: []ui.Link{{Label: "Calls", Path: "calls"}},

@@ -53,6 +53,7 @@ type search struct {
 	query   url.Values // parameters of the API, and those of the page that the cursor must cover
 	link    url.Values // parameters of the page, without the cursor
 	text    string     // what was said
+	tags    []string   // tags that the organization uses
 	narrow  store.Filter
 }
 
@@ -71,11 +72,10 @@ func readSearch(r *ui.Request) (search, error) {
 	if err != nil {
 		return s, err
 	}
-	tags, err := tagOptions(r)
-	if err != nil {
+	if s.tags, err = store.Tags(r.Context(), r.DB(), r.Org()); err != nil {
 		return s, err
 	}
-	s.filters = filters(r, talkers, tags)
+	s.filters = filters(r, talkers, tagOptions(r, s.tags))
 	if cursor := r.Query("cursor"); cursor != "" {
 		s.query.Set("cursor", cursor)
 	}

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -16,7 +18,7 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// Limits of an export. A server makes maxExports of them at a time.
+// Limits of an export. A server makes maxExports of them at a time, one for each operator.
 const (
 	exportPage    = 500
 	exportMost    = 50_000
@@ -24,21 +26,45 @@ const (
 	maxExports    = 2
 )
 
+// exporters are the operators whose exports run.
+type exporters struct {
+	mu  sync.Mutex
+	all map[string]bool
+}
+
+// begin reports whether an operator may export now; end must follow.
+func (e *exporters) begin(email string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.all[email] || len(e.all) >= maxExports {
+		return false
+	}
+	e.all[email] = true
+	return true
+}
+
+func (e *exporters) end(email string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.all, email)
+}
+
 // export sends the calls of the search as CSV, page by page. The last line says so if calls are missing.
 func (c *Calls) export(r *ui.Request) error {
 	chosen, err := readSearch(r)
 	if err != nil {
 		return err
 	}
-	select {
-	case c.exports <- struct{}{}:
-		defer func() { <-c.exports }()
-	default:
+	if !c.exports.begin(r.Session.Email) {
 		return &ui.ProblemError{
 			Status: http.StatusServiceUnavailable, Title: "Other exports are running",
 			Text: "Try again when they have finished, in a minute or two.",
 		}
 	}
+	defer c.exports.end(r.Session.Email)
+	// Each write has a deadline of its own. This one ends the last write of a slow reader.
+	stop := context.AfterFunc(r.Context(), func() { _ = http.NewResponseController(r.Writer).SetWriteDeadline(time.Now()) })
+	defer stop()
 	chosen.query.Del("cursor")
 	narrow := func(f *store.Filter) {
 		chosen.apply(f)
@@ -102,6 +128,9 @@ func (c *Calls) exportRows(r *ui.Request, w *csv.Writer, all []control.Call) err
 	// A spreadsheet would take the sign for a formula.
 	digits := func(number string) string { return strings.TrimPrefix(number, "+") }
 	for i, x := range all {
+		if err = r.Context().Err(); err != nil {
+			return err
+		}
 		s := shown[i]
 		line := []string{
 			x.ID, at(x.CreatedAt), at(x.DialedAt), at(x.AnsweredAt), at(x.EndedAt), s.Direction(),

@@ -15,8 +15,7 @@ import (
 )
 
 // tagOptions are the tags to filter by. They include a tag that the query names.
-func tagOptions(r *ui.Request) ([]ui.Option, error) {
-	tags, err := store.Tags(r.Context(), r.DB(), r.Org())
+func tagOptions(r *ui.Request, tags []string) []ui.Option {
 	if named := r.Query("tag"); named != "" && !slices.Contains(tags, named) {
 		tags = append(tags, named)
 	}
@@ -24,7 +23,7 @@ func tagOptions(r *ui.Request) ([]ui.Option, error) {
 	for _, t := range tags {
 		all = append(all, ui.Option{Value: t, Label: t})
 	}
-	return all, err
+	return all
 }
 
 // anyScore is the value of the score filter that selects calls with a score; low those with 1 or 2.
@@ -96,7 +95,8 @@ func mark(r *ui.Request, notice string, fault error, change func(q db.Querier) (
 	return done, err
 }
 
-// tag adds a tag, or removes the one that the field "remove" names.
+// tag adds a tag, or removes the one that the field "remove" names. The audit log does not have its text, because the tag
+// can be erased and the log cannot.
 func tag(r *ui.Request) (ui.Result, error) {
 	if old := r.Text("remove"); old != "" {
 		return mark(r, "Tag removed.", nil, func(q db.Querier) (operator.Entry, error) {
@@ -104,7 +104,7 @@ func tag(r *ui.Request) (ui.Result, error) {
 			if err != nil || !had {
 				return operator.Entry{}, err
 			}
-			return operator.Entry{Action: "call.tag", Before: map[string]any{"tag": old}}, nil
+			return operator.Entry{Action: "call.tag", Before: map[string]any{"characters": utf8.RuneCountInString(old)}}, nil
 		})
 	}
 	name, fault := store.NormalizeTag(r.Text("tag"))
@@ -113,7 +113,7 @@ func tag(r *ui.Request) (ui.Result, error) {
 		if err != nil || !added {
 			return operator.Entry{}, err
 		}
-		return operator.Entry{Action: "call.tag", After: map[string]any{"tag": name}}, nil
+		return operator.Entry{Action: "call.tag", After: map[string]any{"characters": utf8.RuneCountInString(name)}}, nil
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // TestMarks adds a tag, a score and a note, filters by them, and removes them. The audit log has each change, but no text
-// of a note.
+// of a tag or a note.
 func TestMarks(t *testing.T) {
 	h := dashtest.New(t)
 	h.Furnish(t, "sales")
@@ -55,6 +55,9 @@ func TestMarks(t *testing.T) {
 	if n := h.Count(t, "SELECT (SELECT count(*) FROM call_notes) + (SELECT count(*) FROM call_tags) + (SELECT count(*) FROM call_scores)"); n != 0 {
 		t.Errorf("%d marks are left", n)
 	}
+	if n := h.Count(t, "SELECT count(*) FROM audit_log WHERE before::text LIKE '%call back%' OR after::text LIKE '%call back%'"); n != 0 {
+		t.Error("the text of a tag is in the audit log")
+	}
 }
 
 // TestMarkLimits refuses marks that are too long or too many.
@@ -81,8 +84,34 @@ func TestMarkLimits(t *testing.T) {
 			t.Errorf("%s %.20q: %.300s", tt.path, tt.value, a.Text())
 		}
 	}
+	if n := strings.Count(b.Get("calls/call_1").Body, `<option value="tag `); n != 19 {
+		t.Errorf("%d tags to choose from", n)
+	}
 	if tags, notes := h.Count(t, "SELECT count(*) FROM call_tags"), h.Count(t, "SELECT count(*) FROM call_notes"); tags != 20 || notes != 100 {
 		t.Errorf("%d tags, %d notes", tags, notes)
+	}
+}
+
+// TestNotesExpire refuses notes on calls whose transcripts retention has deleted or is about to delete.
+func TestNotesExpire(t *testing.T) {
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	b := h.SignIn(t, "oscar")
+	h.Exec(t, "UPDATE calls SET created_at = now() - interval '10 days' WHERE id = 'call_1'")
+	for _, tt := range []struct{ days, until, said string }{
+		{"0", "-infinity", "Note added."},
+		{"11", "-infinity", "Note added."},
+		{"10", "-infinity", "the retention period of the call's notes is over"},
+		{"0", "now", "the retention period of the call's notes is over"},
+	} {
+		h.Exec(t, `UPDATE organizations SET forgotten_until = $2::text::timestamptz,
+			settings = settings || jsonb_build_object('retention', jsonb_build_object('transcripts_days', $3::text::int)) WHERE id = $1`, h.Acme, tt.until, tt.days)
+		if a := b.Follow("calls/call_1/notes", "note", "n"); !strings.Contains(a.Text(), tt.said) {
+			t.Errorf("%s days, %s: %.300s", tt.days, tt.until, a.Text())
+		}
+	}
+	if n := h.Count(t, "SELECT count(*) FROM call_notes"); n != 2 {
+		t.Errorf("%d notes", n)
 	}
 }
 

@@ -83,7 +83,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus),
 		Analysis:  analysis(call.Analysis),
 		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,
-		Cost: costOf(call.Cost), Query: list.suffix(),
+		Cost: costOf(call.Cost), Query: list.suffix(), TagChoice: list.tags,
 		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
 	if call.Reason != "" {
@@ -123,9 +123,6 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 // readMore reads what belongs to the call and is stored elsewhere.
 func (o *one) readMore(r *ui.Request) (err error) {
 	if o.Marks, err = store.ReadMarks(r.Context(), r.DB(), o.Call.ID); err != nil {
-		return err
-	}
-	if o.TagChoice, err = store.Tags(r.Context(), r.DB(), r.Org()); err != nil {
 		return err
 	}
 	o.Notices, err = webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), o.Call.ID)

@@ -90,7 +90,6 @@ func (c *Calls) waveform(r *ui.Request) error {
 	}
 	c.waves.put(call.RecordingKey, x)
 	r.Writer.Header().Set("Content-Type", "application/json")
-	r.Writer.Header().Set("Cache-Control", "private, max-age=3600")
 	return json.NewEncoder(r.Writer).Encode(x)
 }
 

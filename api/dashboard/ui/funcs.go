@@ -135,10 +135,20 @@ func join(parts []any) string {
 
 func deref(v any) any { return reflect.Indirect(reflect.ValueOf(v)).Interface() }
 
-// CSVText keeps a spreadsheet program from reading a text as a formula.
+// CSVText keeps a spreadsheet program from reading a text, or a part of it, as a formula. Programs of some languages
+// begin a cell after a semicolon or a tab, even within quotes.
 func CSVText(s string) string {
-	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return "'" + s
+	var b strings.Builder
+	if s != "" && strings.IndexByte("\t\r\n", s[0]) >= 0 {
+		b.WriteByte('\'')
 	}
-	return s
+	begins := true
+	for i := range len(s) {
+		if begins && strings.IndexByte("=+-@", s[i]) >= 0 {
+			b.WriteByte('\'')
+		}
+		b.WriteByte(s[i])
+		begins = strings.IndexByte(";\t\r\n", s[i]) >= 0 || begins && (s[i] == ' ' || s[i] == '"')
+	}
+	return b.String()
 }
