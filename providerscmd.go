@@ -97,7 +97,7 @@ func (e *env) allEndpoints(c config.Config) (set endpoints.Set, organizations ma
 type checkProvidersCmd struct {
 	Names    []string `arg:"" optional:"" name:"name" help:"Provider to check, or ORGANIZATION/NAME for one of an organization. Default: all."`
 	Speak    bool     `help:"Let each voice say a whole sentence."`
-	Listen   bool     `help:"Play that sentence to each recognizer and print what it heard."`
+	Listen   bool     `help:"Send that sentence to each speech-to-text provider, and print its text."`
 	Language string   `help:"Language to request, such as ru or en-US." placeholder:"TAG"`
 	Text     string   `help:"Sentence to say instead of the English one." placeholder:"TEXT"`
 	Agents   bool     `help:"Check the models and voices of all published agents instead. Launches of campaigns use the results for an hour."`
@@ -231,7 +231,7 @@ func (c checkProvidersCmd) checkAgents(e *env, settings config.Config) error {
 }
 
 func printResult(out io.Writer, r selftest.Result) {
-	serves := map[string]string{"asr": "recognizer", "llm": "model", "tts": "voice"}[r.Serves]
+	serves := map[string]string{"asr": "speech-to-text", "llm": "model", "tts": "voice"}[r.Serves]
 	text := r.Detail
 	if r.Serves == "asr" && text != "stream opened" && text != "silence transcribed" || r.Serves == "llm" {
 		text = fmt.Sprintf("%q", text)
@@ -239,5 +239,5 @@ func printResult(out io.Writer, r selftest.Result) {
 	if r.Err != nil {
 		text = "failed: " + strings.ReplaceAll(r.Err.Error(), "\n", "; ")
 	}
-	fmt.Fprintf(out, "%-28s %-10s %6d ms  %s\n", r.Name, serves, r.Latency/time.Millisecond, text)
+	fmt.Fprintf(out, "%-28s %-14s %6d ms  %s\n", r.Name, serves, r.Latency/time.Millisecond, text)
 }

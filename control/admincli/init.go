@@ -223,7 +223,7 @@ func chooseEngines(names []string) (map[string]string, error) {
 			return nil, fmt.Errorf("--providers %q: accepted: %s; docs/providers.md lists others", name, strings.Join(accepted, ", "))
 		}
 	}
-	for _, part := range []struct{ serves, what string }{{"asr", "recognizer"}, {"llm", "model"}, {"tts", "voice"}} {
+	for _, part := range []struct{ serves, what string }{{"asr", "speech-to-text"}, {"llm", "a model"}, {"tts", "a voice"}} {
 		// The last one wins: people name a provider of voices after one that serves everything.
 		for _, name := range slices.Backward(names) {
 			if slices.Contains(endpoints.Kinds()[name].Serves, part.serves) {
@@ -232,7 +232,7 @@ func chooseEngines(names []string) (map[string]string, error) {
 			}
 		}
 		if engines[part.serves] == "" {
-			return nil, fmt.Errorf("--providers %s: none of them has a %s; openai has one", strings.Join(names, ","), part.what)
+			return nil, fmt.Errorf("--providers %s: none of them has %s; openai has one", strings.Join(names, ","), part.what)
 		}
 	}
 	if slices.Contains(names, "deepgram") {
