@@ -108,13 +108,15 @@ func VoicemailScene() Scene {
 
 // people returns the names of the people that the demo calls.
 func people() (first, last []string) {
-	return []string{
-			"Alice", "Benjamin", "Carmen", "David", "Elena", "Frank", "Grace", "Henry", "Isabel", "James", "Karen", "Luis", "Maria", "Noah",
-			"Olivia", "Patrick", "Quinn", "Rosa", "Samuel", "Teresa", "Victor", "Wendy", "Aisha", "Kenji",
-		}, []string{
-			"Adams", "Bennett", "Chavez", "Diaz", "Edwards", "Foster", "Garcia", "Hughes", "Ito", "Jackson", "Kim", "Lopez", "Miller",
-			"Nguyen", "Ortiz", "Parker", "Reed", "Sanders", "Turner", "Walker", "Young",
-		}
+	first = []string{
+		"Alice", "Benjamin", "Carmen", "David", "Elena", "Frank", "Grace", "Henry", "Isabel", "James", "Karen", "Luis", "Maria", "Noah",
+		"Olivia", "Patrick", "Quinn", "Rosa", "Samuel", "Teresa", "Victor", "Wendy", "Aisha", "Kenji",
+	}
+	last = []string{
+		"Adams", "Bennett", "Chavez", "Diaz", "Edwards", "Foster", "Garcia", "Hughes", "Ito", "Jackson", "Kim", "Lopez", "Miller",
+		"Nguyen", "Ortiz", "Parker", "Reed", "Sanders", "Turner", "Walker", "Young",
+	}
+	return first, last
 }
 
 // surveyRules returns the answers of the fake model to people of the running campaign.
