@@ -26,7 +26,7 @@
       const d = document.getElementById(id);
       if (d) d.open = true;
     }
-    if (focus) [...part.querySelectorAll("a, button, summary, input")].find((e) => key(e) === focus)?.focus({ preventScroll: true });
+    if (focus) [...part.querySelectorAll("a, button, summary, input, [tabindex]")].find((e) => key(e) === focus)?.focus({ preventScroll: true });
     clock();
     document.dispatchEvent(new CustomEvent("shown", { detail: part }));
   };
