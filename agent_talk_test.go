@@ -24,7 +24,7 @@ func TestDashboardTalk(t *testing.T) {
 	}
 	p := c.open(t, c.server.publicURL+"/dashboard/sign-in", map[string]any{})
 	p.run(`(() => { document.querySelector("#email").value = "ada@example.com"; document.querySelector("#password").value = "correct horse battery"; document.querySelector("form button").click(); })()`)
-	p.until("the dashboard", "location.pathname.endsWith('/overview')")
+	p.untilAt("/overview")
 	p.do(chromedp.Navigate(c.server.publicURL + "/dashboard/" + org + "/agents/" + agent.ID + "/talk"))
 	for _, typed := range []bool{true, false} {
 		if typed {

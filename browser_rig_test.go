@@ -187,6 +187,22 @@ func (p tab) until(what, expression string) {
 	p.run("probe.until(() => (" + expression + "), 15000, " + strconv.Quote(what) + ").then(() => {})")
 }
 
+// untilAt waits up to 15 s until the page at a path has loaded. A navigation ends the evaluation of a script in the old page
+// with an error, which this ignores.
+func (p tab) untilAt(path string) {
+	p.t.Helper()
+	arrived := "location.pathname.endsWith(" + strconv.Quote(path) + ") && document.readyState === 'complete'"
+	for range 150 {
+		there, err := chromedp.Run(p.ctx, chromedp.Evaluate[bool](arrived))
+		if err == nil && there {
+			return
+		}
+		_, _ = chromedp.Run(p.ctx, chromedp.Evaluate[chromedp.Void]("new Promise((r) => setTimeout(r, 100))",
+			func(e *runtime.EvaluateParams) { chromedp.EvalAwaitPromise(e) }))
+	}
+	p.t.Fatalf("timeout waiting for the page %s", path)
+}
+
 // say plays text into the page's microphone and returns at its end.
 func (p tab) say(text string) {
 	p.t.Helper()
