@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/parley-voice/parley/api/openapi"
@@ -23,7 +24,10 @@ import (
 func TestSamples(t *testing.T) {
 	var got *http.Request
 	var body []byte
+	var mu sync.Mutex // of got and body
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
 		got = r
 		body, _ = io.ReadAll(r.Body)
 		w.Header().Set("Content-Type", "application/json")
@@ -67,7 +71,9 @@ func TestSamples(t *testing.T) {
 				t.Skip("curl is not installed")
 			}
 			for i, op := range all {
+				mu.Lock()
 				got = nil
+				mu.Unlock()
 				c := command(i)
 				c.Dir = dir
 				c.Env = append(os.Environ(), "PARLEY_API_KEY=parley_1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+python)
@@ -75,7 +81,9 @@ func TestSamples(t *testing.T) {
 					t.Errorf("%s: %v\n%s\n%s", op.OperationID, err, out, sampleIn(m, op, s.URL, language))
 					continue
 				}
+				mu.Lock()
 				checkSample(t, op, got, body)
+				mu.Unlock()
 			}
 		})
 	}
