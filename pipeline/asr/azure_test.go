@@ -122,6 +122,7 @@ func TestAzureTurns(t *testing.T) {
 		write(6)
 		_ = rec.Finalize()
 		write(3)
+		synctest.Wait() // the audio waits for turn.end
 		a.send(t, 0, "speech.phrase", `{"RecognitionStatus":"Success","Offset":100000,"Duration":200000,"NBest":[{"Display":"Hi.","Words":[{"Word":"hi","Offset":100000,"Duration":200000}]}]}`)
 		if r := result(); r.Text != "Hi." || !r.Final || r.Finalized {
 			t.Errorf("%+v", r)

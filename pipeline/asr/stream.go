@@ -444,6 +444,7 @@ func (s *stream) deliver() {
 				s.fail(s.readErr)
 				return
 			}
+			s.addRequests(&l, time.Since(zero)) // select takes either channel if both are ready
 			var h update
 			if h, err = s.parse(b); err == nil {
 				l.heard = time.Duration(s.position.Load())
@@ -463,6 +464,18 @@ func (s *stream) deliver() {
 		}
 		if at, ok := l.nextTimeout(); ok {
 			due.Reset(at - time.Since(zero))
+		}
+	}
+}
+
+// addRequests records the Finalizes that were sent. A message may answer each of them.
+func (s *stream) addRequests(l *tracker, now time.Duration) {
+	for {
+		select {
+		case at := <-s.finalizes:
+			l.addRequest(at, now)
+		default:
+			return
 		}
 	}
 }
