@@ -104,7 +104,7 @@ func (c *Calls) export(r *ui.Request) error {
 func exportHead() []string {
 	return []string{
 		"call_id", "created", "dialed", "answered", "ended", "direction", "number", "caller_number", "name", "agent", "campaign_id",
-		"status", "disconnection_reason", "answered_by", "duration_s", "response_p95_ms", "cost", "score", "tags", "sentiment", "recording",
+		"status", "disconnection_reason", "answered_by", "duration_s", "response_p95_ms", "cost", "currency", "score", "tags", "sentiment", "recording",
 	}
 }
 
@@ -132,10 +132,11 @@ func (c *Calls) exportRows(r *ui.Request, w *csv.Writer, all []control.Call) err
 			return err
 		}
 		s := shown[i]
+		cost, currency := exactCost(x)
 		line := []string{
 			x.ID, at(x.CreatedAt), at(x.DialedAt), at(x.AnsweredAt), at(x.EndedAt), s.Direction(),
 			digits(x.To), digits(x.From), x.Name, x.AgentName, x.CampaignID,
-			string(x.Status), string(x.Reason), x.AnsweredBy, number(s.Took.Seconds(), 1), number(s.Response, 0), exactCost(x),
+			string(x.Status), string(x.Reason), x.AnsweredBy, number(s.Took.Seconds(), 1), number(s.Response, 0), cost, currency,
 			number(float64(s.Score), 0), strings.Join(s.Tags, "; "), s.Sentiment,
 			string(x.RecordingStatus),
 		}
@@ -150,11 +151,11 @@ func (c *Calls) exportRows(r *ui.Request, w *csv.Writer, all []control.Call) err
 	return w.Error()
 }
 
-// exactCost returns the amount of a call; empty if it is unknown.
-func exactCost(c control.Call) string {
+// exactCost returns the cost of a call; empty if it is unknown.
+func exactCost(c control.Call) (amount, currency string) {
 	var cost pricing.Cost
 	if len(c.Cost) == 0 || json.Unmarshal(c.Cost, &cost) != nil {
-		return ""
+		return "", ""
 	}
-	return cost.Amount.String()
+	return cost.Amount.String(), cost.Currency
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -116,6 +117,32 @@ func TestTimeCharts(t *testing.T) {
 			if !strings.Contains(c.svg, text) {
 				t.Errorf("no %s in %s", text, c.svg)
 			}
+		}
+	}
+}
+
+// TestTicks checks that no tick covers the one before it, and none leaves the plot.
+func TestTicks(t *testing.T) {
+	for _, c := range []struct {
+		slots, every, from int
+		tick               string
+		want               string
+	}{
+		{24, 6, 5, "12:00 PM", "20.833 start 45.833 start 70.833 start"}, // the fourth would begin at 80
+		{25, 4, 0, "Mon", "0.000 start 16.000 start 32.000 start 48.000 start 64.000 start 80.000 start 100.000 end"},
+		{30, 5, 3, "Nov 26", "10.000 start 26.667 start 43.333 start 60.000 start 76.667 start"},
+		{24, 6, 0, "12:00 AM", "0.000 start 25.000 start 50.000 start 75.000 start"},
+	} {
+		slots, parts := make([]Slot, c.slots), make([][]int, c.slots)
+		for i := c.from; i < c.slots; i += c.every {
+			slots[i].Tick = c.tick
+		}
+		var got []string
+		for _, m := range regexp.MustCompile(`x="([0-9.]+)%" y="186" text-anchor="(\w+)"`).FindAllStringSubmatch(string(Stacks("", slots, parts, nil)), -1) {
+			got = append(got, m[1]+" "+m[2])
+		}
+		if all := strings.Join(got, " "); all != c.want {
+			t.Errorf("%s: %s, want %s", c.tick, all, c.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // A Slot is one part of a time axis.
@@ -85,20 +86,25 @@ func (p *plot) link(s Slot, i, n int) (end string) {
 	return "</" + tag + ">"
 }
 
-// end writes the ticks and returns the plot.
+// letterWidth is the width of a letter of a tick on the narrowest plot, in percent of the plot.
+const letterWidth = 2.2
+
+// end writes the ticks and returns the plot. A tick that would cover the one before it is left out.
 func (p *plot) end(slots []Slot) template.HTML {
 	fmt.Fprint(p, "</svg>")
 	step := 100 / float64(max(1, len(slots)))
-	minor := true // phones show every other tick
+	minor, taken := true, 0.0 // phones show every other tick
 	for i, s := range slots {
-		if s.Tick == "" {
+		x, anchor := float64(i)*step, "start"
+		width := letterWidth * float64(utf8.RuneCountInString(s.Tick)+1)
+		from := x
+		if x+width > 100 { // it would leave the plot
+			x, anchor, from = x+step, "end", x+step-width
+		}
+		if s.Tick == "" || from < taken {
 			continue
 		}
-		minor = !minor
-		x, anchor := float64(i)*step, "start"
-		if x > 92 { // it would leave the plot
-			x, anchor = x+step, "end"
-		}
+		minor, taken = !minor, from+width
 		fmt.Fprintf(p, `<text class="%s" x="%.3f%%" y="%d" text-anchor="%s">%s</text>`,
 			map[bool]string{true: "minor"}[minor], x, plotHeight+16, anchor, template.HTMLEscapeString(s.Tick))
 	}

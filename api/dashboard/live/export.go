@@ -39,11 +39,11 @@ func (p *report) lines() [][]string {
 	for o := range overview.Outcomes {
 		head = append(head, o.Key())
 	}
-	head = append(head, "with_verdict", "successful", "minutes", "with_cost", "cost", "turns", "response_p50_ms", "response_p95_ms")
+	head = append(head, "with_verdict", "successful", "minutes", "with_cost", "cost", "currency", "turns", "response_p50_ms", "response_p95_ms")
 	all := [][]string{head}
 	local := func(t time.Time) string { return t.In(p.dates.Zone).Format(time.RFC3339) }
 	add := func(kind, name, id string, from, to time.Time, s *overview.Sums) {
-		all = append(all, append([]string{kind, ui.CSVText(name), id, local(from), local(to)}, sumCells(s)...))
+		all = append(all, append([]string{kind, ui.CSVText(name), id, local(from), local(to)}, p.cells(s)...))
 	}
 	add("period", "", "", p.from, p.to, &p.Total)
 	add("complete hours", "", "", p.from, p.done, &p.now)
@@ -69,18 +69,18 @@ func (p *report) lines() [][]string {
 	return all
 }
 
-func sumCells(s *overview.Sums) []string {
+func (p *report) cells(s *overview.Sums) []string {
 	all := []string{strconv.Itoa(s.Calls), strconv.Itoa(s.Dialed())}
 	for _, n := range s.Outcomes {
 		all = append(all, strconv.Itoa(n))
 	}
 	decimal := func(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 	all = append(all, strconv.Itoa(s.Judged), strconv.Itoa(s.Successful), decimal(minutes(s), 1), strconv.Itoa(s.Costed))
-	cost := ""
+	cost, currency := "", ""
 	if s.Costed > 0 {
-		cost = decimal(float64(s.CostNano)/1e9, 4)
+		cost, currency = decimal(float64(s.CostNano)/1e9, 4), p.currency
 	}
-	all = append(all, cost, strconv.Itoa(s.Times.Count()))
+	all = append(all, cost, currency, strconv.Itoa(s.Times.Count()))
 	for _, part := range []float64{.5, .95} {
 		text := ""
 		if ms, ok := s.Times.Percentile(part); ok {

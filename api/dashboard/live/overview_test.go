@@ -134,6 +134,9 @@ func TestOverviewExport(t *testing.T) {
 		if fault != nil {
 			t.Fatalf("%q: %v", line, fault)
 		}
+		if cost, currency := line[column["cost"]], line[column["currency"]]; (cost != "") != (currency == "USD") {
+			t.Errorf("%s costs %q in %q", line[0], cost, currency)
+		}
 		sums[line[0]] += n
 		names[line[1]] = true
 	}

@@ -132,7 +132,7 @@ func marketStep(s setup) step {
 func (l *Live) carrierStep(r *ui.Request, s setup) step {
 	p := step{Label: "Connect a carrier", State: stepToDo, Text: "Phone calls leave through a trunk to a carrier."}
 	if len(s.trunks)+len(s.routes) == 0 {
-		p.Links = []ui.Link{{Label: "Choose a carrier", Path: "carriers"}}
+		p.Links = []ui.Link{{Label: "Choose a carrier", Path: "carriers" + next}}
 		return p
 	}
 	if len(s.routes) == 0 {

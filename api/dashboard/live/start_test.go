@@ -76,6 +76,18 @@ func TestSetup(t *testing.T) {
 			t.Errorf("next=%s leads to %s", to, a.Location())
 		}
 	}
+	back := `<a class="button" href="` + b.URL("start") + `">Cancel</a>`
+	for _, to := range []string{"market/use", "carriers/telnyx", "trunks/new", "agents/new"} {
+		if page := b.Get(to + "?next=start").Body; !strings.Contains(page, back) {
+			t.Errorf("Cancel on %s does not lead to the steps", to)
+		}
+		if page := b.Get(to + "?next=//evil.example").Body; strings.Contains(page, "evil") || strings.Contains(page, back) {
+			t.Errorf("%s leads elsewhere", to)
+		}
+	}
+	if list := b.Get("carriers?next=start").Body; !strings.Contains(list, `/carriers/telnyx?next=start"`) {
+		t.Errorf("the list of carriers forgets the steps: %s", list)
+	}
 	if a := b.Post("carriers/telnyx", "username", "u", "password", "canary", "caller_numbers", ""); a.Status != http.StatusUnprocessableEntity || strings.Contains(a.Body, "canary") {
 		t.Errorf("a carrier without numbers: %d %s", a.Status, a.Text())
 	}

@@ -17,10 +17,20 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-func (Trunks) listCarriers(*ui.Request) (ui.Page, error) {
+// carriersPage lists the profiles. Suffix is the query string of the forms, which lead back to the page of the steps.
+type carriersPage struct {
+	Carriers apply.Carriers
+	Suffix   string
+}
+
+func (Trunks) listCarriers(r *ui.Request) (ui.Page, error) {
 	all, err := apply.AllCarriers()
+	page := carriersPage{Carriers: all}
+	if r.Query("next") == "start" {
+		page.Suffix = "?next=start"
+	}
 	return ui.Page{
-		Template: "carriers.html", Title: "Connect a carrier", Crumbs: crumbs(), Data: all,
+		Template: "carriers.html", Title: "Connect a carrier", Crumbs: crumbs(), Data: page,
 		Lead: "A profile has the settings that the carrier documents. You enter your account and your numbers.",
 	}, err
 }

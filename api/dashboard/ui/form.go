@@ -153,9 +153,12 @@ func (f Form) Upload() bool {
 }
 
 // Form adds the submitted values and errors to a form that is shown again. Passwords,
-// files and NotRefilled fields stay empty.
+// files and NotRefilled fields stay empty. Cancel leads to the page that the query string names, as success does.
 func (r *Request) Form(f Form) Form {
 	f.Fields = slices.Clone(f.Fields)
+	if next := r.Query("next"); f.Cancel != "" && isPage(next) {
+		f.Cancel = r.URL(next)
+	}
 	if f.Of != nil {
 		f.Fields = append(f.Fields, r.Seen(f.Of))
 	}
