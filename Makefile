@@ -9,7 +9,7 @@ export CGO_ENABLED ?= 0
 VERSION := $(shell git describe --tags --always 2>/dev/null || echo dev)$(shell git rev-parse -q HEAD >/dev/null 2>&1 && { git diff --quiet HEAD -- . ':!docs' || echo -dirty; })
 TOOL    := go tool -modfile=.ci/tools.mod
 
-.PHONY: help build run test quick race calm lint vuln fmt tidy check soak chaos bench bench-full sdk fuzz deps deps-run clean
+.PHONY: help build run test quick race calm lint vuln fmt tidy check system analysis soak chaos bench bench-full sdk fuzz deps deps-run clean
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  \033[1m%-10s\033[0m %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,15 +62,21 @@ fmt: ## format the code
 tidy: ## tidy go.mod
 	@go mod tidy
 
-# What is built, linted and tested without the race detector is compiled once.
+# What is built, linted and tested without the race detector is compiled once. The system tests wait half of their time for
+# calls; analysis runs meanwhile, in time that no other process needs.
 check: export GOFLAGS := -trimpath
 check: deps build sdk ## what must hold before a change lands: format, tidy, lint, race, system tests (≤ 15 min)
-	@echo '── format';  $(TOOL) golangci-lint fmt --diff ./...
-	@echo '── tidy';    go mod tidy -diff
-	@echo '── lint';    $(MAKE) --no-print-directory -j2 lint calm
-	@echo '── vuln';    .ci/vuln
-	@echo '── race';    $(MAKE) --no-print-directory race-packages
-	@echo '── system';  go test -vet=off -timeout 10m -parallel 4 .
+	@echo '── format'; $(TOOL) golangci-lint fmt --diff ./...
+	@echo '── tidy';   go mod tidy -diff
+	@$(MAKE) --no-print-directory -j2 --output-sync=recurse system analysis
+	@echo '── race';   $(MAKE) --no-print-directory race-packages
+
+system: deps
+	@echo '── system'; go test -vet=off -timeout 10m -parallel 4 .
+
+analysis:
+	@echo '── lint';   chrt --idle 0 $(TOOL) golangci-lint run ./...
+	@echo '── vuln';   chrt --idle 0 .ci/vuln
 
 soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed and in pages, 10,000 turns, 100 requests and 40 servers killed, campaigns at their pace, the vendors' SDKs, generated clients (needs npm and the Go proxy)
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeCost' . ./sip ./api ./api/dashboard ./control/retention ./control/store ./campaigns/dialer/pgqueue ./pipeline/fakeprovider
