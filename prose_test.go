@@ -69,8 +69,8 @@ func (p *prose) addString(where, text string) {
 	}
 }
 
-// TestProse limits dialect phrases in three kinds of text: strings that people see (Go outside tests, pages and their
-// scripts), comments of Go code, and documentation.
+// TestProse limits dialect phrases in three kinds of text: strings that people see (Go outside tests, words of the
+// dashboard, pages and their scripts), comments of Go code, and documentation.
 func TestProse(t *testing.T) {
 	kinds := map[string]*prose{"strings": {}, "comments": {}, "docs": {}}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
@@ -86,6 +86,10 @@ func TestProse(t *testing.T) {
 		switch path.Ext(name) {
 		case ".go":
 			return goProse(kinds, name)
+		case ".yaml":
+			if strings.Contains(filepath.ToSlash(name), "/words/en/") {
+				kinds["strings"].add(name, read(t, name))
+			}
 		case ".html":
 			kinds["strings"].add(name, markup.ReplaceAllString(read(t, name), " "))
 		case ".js":

@@ -79,7 +79,7 @@ func (p People) setCodes(r *ui.Request) (ui.Result, error) {
 func (People) disableCodes(r *ui.Request) (ui.Result, error) {
 	err := r.ProveCode(r.Text("code"))
 	if slow, many := errors.AsType[*operator.SlowDownError](err); many {
-		return ui.Result{}, ui.TooManyAttempts("code", slow)
+		return ui.Result{}, ui.TooManyAttempts(r.Words, "code", slow)
 	}
 	if errors.Is(err, operator.ErrBadCode) {
 		return ui.Result{}, ui.Invalid("code", "Wrong or used code. Wait for the next code of the app.")
@@ -100,7 +100,7 @@ func (People) disableCodes(r *ui.Request) (ui.Result, error) {
 func prove(r *ui.Request) error {
 	err := r.Prove(media.Secret(r.Raw("before")))
 	if slow, many := errors.AsType[*operator.SlowDownError](err); many {
-		return ui.TooManyAttempts("before", slow)
+		return ui.TooManyAttempts(r.Words, "before", slow)
 	}
 	if errors.Is(err, operator.ErrBadCredentials) {
 		return ui.Invalid("before", "Wrong password.")

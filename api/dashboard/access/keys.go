@@ -21,7 +21,7 @@ func (k Keys) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages/keys")
 	return ui.Module{
 		Name: "keys", Files: pages,
-		Links: []ui.Link{{Section: "Developers", Label: "API keys", Path: "keys"}},
+		Links: []ui.Link{{Section: "ui.menu.developers", Label: "ui.menu.api_keys", Path: "keys"}},
 		Routes: []ui.Route{
 			{Path: "keys", Show: k.list},
 			{Path: "keys/new", Role: operator.Owner, Show: k.ask, Submit: k.create},
@@ -66,7 +66,7 @@ func (Keys) list(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	all, looked := ui.SearchIn(all, r.Query("q"), "name", func(k apikeys.Key) string { return k.Name })
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.name"), func(k apikeys.Key) string { return k.Name })
 	looked.Shown = looked.Shown || r.Query("after") != ""
 	all, next := ui.Paginate(r, all, perPage, func(k apikeys.Key) string { return k.ID })
 	list := make([]shown, len(all))

@@ -29,8 +29,8 @@ func (p People) Module() (ui.Module, error) {
 	return ui.Module{
 		Name: "people", Files: pages,
 		Links: []ui.Link{
-			{Section: "Organization", Label: "Operators", Path: "operators", Role: operator.Owner},
-			{Section: "Organization", Label: "Audit log", Path: "audit", Role: operator.Operator},
+			{Section: "ui.menu.organization", Label: "ui.menu.operators", Path: "operators", Role: operator.Owner},
+			{Section: "ui.menu.organization", Label: "ui.menu.audit_log", Path: "audit", Role: operator.Operator},
 		},
 		Routes: []ui.Route{
 			{Path: "operators", Role: operator.Owner, Show: p.list},
@@ -48,7 +48,7 @@ func (p People) Module() (ui.Module, error) {
 
 func (p People) list(r *ui.Request) (ui.Page, error) {
 	all, err := operator.Members(r.Context(), r.DB(), r.Org())
-	all, looked := ui.SearchIn(all, r.Query("q"), "address", func(m operator.Member) string { return m.Email })
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.address"), func(m operator.Member) string { return m.Email })
 	return ui.Page{
 		Template: "list.html", Title: "Operators", Lead: "People who can sign in to this organization, and their roles.",
 		Actions: []ui.Link{{Label: "Add operator", Path: "operators/new", Role: operator.Owner}},

@@ -59,7 +59,7 @@ func (a Agents) Module() (ui.Module, error) {
 	a.talks = &pace{perMinute: 6, perPerson: 1, inAll: 8}
 	return ui.Module{
 		Name: "agents", Files: pages,
-		Links: []ui.Link{{Section: "Calling", Label: "Agents", Path: "agents"}},
+		Links: []ui.Link{{Section: "ui.menu.calling", Label: "ui.menu.agents", Path: "agents"}},
 		Routes: []ui.Route{
 			{Path: "agents", Show: a.list},
 			{Path: "agents/new", Show: a.askNew, Submit: a.create},
@@ -93,7 +93,7 @@ func find(r *ui.Request, q db.Querier) (agents.Agent, error) {
 
 func (Agents) list(r *ui.Request) (ui.Page, error) {
 	all, err := agents.List(r.Context(), r.DB(), r.Org())
-	all, looked := ui.SearchIn(all, r.Query("q"), "name", func(a agents.Summary) string { return a.Name })
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.name"), func(a agents.Summary) string { return a.Name })
 	return ui.Page{
 		Template: "list.html", Title: "Agents", Lead: "Agents talk on calls. New calls use the published version.",
 		Actions: []ui.Link{{Label: "New agent", Path: "agents/new"}},

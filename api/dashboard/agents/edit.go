@@ -25,7 +25,7 @@ func (a Agents) editor(r *ui.Request, id string, d agents.Definition, f ui.Form)
 			return ui.Page{}, err
 		}
 	}
-	f.Fields = append(f.Fields, fields(d, choices)...)
+	f.Fields = append(f.Fields, fields(r.Words, d, choices)...)
 	f = r.Form(f)
 	for _, x := range f.Fields { // a rejected form has newer texts
 		switch x.Name {
@@ -143,27 +143,27 @@ func (Agents) change(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "agents/" + r.ID(), Notice: "Draft saved. Publish it to use it in new calls."}, err
 }
 
-func patiences() []ui.Option {
+func patiences(words *ui.Words) []ui.Option {
 	all := ui.Options(agents.Patiences()...)
 	for i := range all {
-		all[i].Label = ui.PatienceLabel(all[i].Value)
+		all[i].Label = words.Label("ui.patience", all[i].Value)
 	}
 	return all
 }
 
-func machines() []ui.Option {
+func machines(words *ui.Words) []ui.Option {
 	all := ui.Options(agents.Voicemails()...)
 	for i := range all {
-		all[i].Label = ui.MachineAction(all[i].Value)
+		all[i].Label = words.Label("ui.machine", all[i].Value)
 	}
 	return all
 }
 
 // fields are the fields of the form. Tools and analysis fields have their own forms.
-func fields(d agents.Definition, choices []agents.Choice) []ui.Field {
+func fields(words *ui.Words, d agents.Definition, choices []agents.Choice) []ui.Field {
 	recording := ui.CheckboxField("recording", "Record calls", d.Recording)
 	recording.Group = "Calls"
-	return slices.Concat(speechFields(d),
+	return slices.Concat(speechFields(words, d),
 		engineFields("Speech-to-text", "asr", d.Speech.ASR.Provider, d.Speech.ASR.Model, choices),
 		engineFields("Language model", "llm", d.Speech.LLM.Provider, d.Speech.LLM.Model, choices),
 		engineFields("Voice", "tts", d.Speech.TTS.Provider, d.Speech.TTS.Model, choices),
@@ -183,7 +183,7 @@ func fields(d agents.Definition, choices []agents.Choice) []ui.Field {
 		})
 }
 
-func speechFields(d agents.Definition) []ui.Field {
+func speechFields(words *ui.Words, d agents.Definition) []ui.Field {
 	return []ui.Field{
 		{
 			Group: "Conversation", Name: "greeting", Label: "Greeting", Kind: ui.TextArea, Rows: 2, Value: d.Greeting, Optional: true,
@@ -194,7 +194,7 @@ func speechFields(d agents.Definition) []ui.Field {
 			Help: "The agent’s role, its goal, and what it must never do. {{name}} is replaced by a variable.",
 		},
 		{
-			Name: "patience", Label: "Patience", Kind: ui.Select, Value: cmp.Or(d.Patience, agents.DefaultPatience), Options: patiences(),
+			Name: "patience", Label: "Patience", Kind: ui.Select, Value: cmp.Or(d.Patience, agents.DefaultPatience), Options: patiences(words),
 			Help: "How long the agent waits in a caller’s pause before it answers.",
 		},
 		{Name: "language", Label: "Language", Value: d.Language, Optional: true, Placeholder: "en-US", Help: "BCP 47 language tag."},
@@ -208,7 +208,7 @@ func speechFields(d agents.Definition) []ui.Field {
 		},
 		{
 			Group: "Answering machines", Name: "voicemail", Label: "When a machine answers", Kind: ui.Select, Value: d.Voicemail,
-			Options: machines(),
+			Options: machines(words),
 		},
 		{
 			Name: "voicemail_message", Label: "Voicemail message", Kind: ui.TextArea, Rows: 2, Value: d.VoicemailMessage, Optional: true,

@@ -37,7 +37,7 @@ func (c *Calls) Module() (ui.Module, error) {
 	c.exports.all, c.waves = map[string]bool{}, newWaveforms()
 	return ui.Module{
 		Name: "calls", Files: pages,
-		Links: []ui.Link{{Label: "Calls", Path: "calls"}},
+		Links: []ui.Link{{Label: "ui.menu.calls", Path: "calls"}},
 		Routes: []ui.Route{
 			{Path: "calls", Show: c.search},
 			{Path: "calls/columns", Role: operator.Viewer, Submit: chooseColumns},
@@ -120,7 +120,7 @@ func filters(r *ui.Request, talkers, tags []ui.Option) []filter {
 			more: true,
 		},
 	}
-	all = append(all, countedFilters()...)
+	all = append(all, countedFilters(r.Words)...)
 	for i := range all {
 		all[i].Value = r.Query(all[i].Name)
 		if all[i].time {
@@ -170,7 +170,7 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 		var found store.Page
 		var next string
 		if found, next, err = c.API.Find(r.Context(), r.Org(), chosen.query, chosen.apply); err == nil {
-			s.Calls, err = c.rows(r.Context(), found.Calls, chosen.text)
+			s.Calls, err = c.rows(r.Context(), r.Words, found.Calls, chosen.text)
 		}
 		if next != "" {
 			here := r.HTTP.URL.Query()

@@ -19,7 +19,7 @@ import (
 const without = "none"
 
 // countedFilters select calls as the Overview page counts them. The API does not have them.
-func countedFilters() []filter {
+func countedFilters(words *ui.Words) []filter {
 	outcomes := []ui.Option{{Label: "any"}}
 	for o := range overview.Outcomes {
 		outcomes = append(outcomes, ui.Option{Value: o.Key(), Label: o.String()})
@@ -29,7 +29,7 @@ func countedFilters() []filter {
 		ui.Option{Value: "connected", Label: "Answered by a person or a machine"},
 	)
 	days, hours := []ui.Option{{Label: "any"}}, []ui.Option{{Label: "any"}}
-	days = append(days, ui.WeekdayOptions()...)
+	days = append(days, ui.WeekdayOptions(words)...)
 	for h := range 24 {
 		hours = append(hours, ui.Option{Value: strconv.Itoa(h), Label: fmt.Sprintf("%02d:00", h)})
 	}

@@ -109,7 +109,7 @@ func exportHead() []string {
 }
 
 func (c *Calls) exportRows(r *ui.Request, w *csv.Writer, all []control.Call) error {
-	shown, err := c.rows(r.Context(), all, "")
+	shown, err := c.rows(r.Context(), r.Words, all, "")
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	o := one{
-		row: show(call), Call: call, Live: unsettled(call), By: ui.EndedBy(string(call.HangupBy)),
+		row: show(r.Words, call), Call: call, Live: unsettled(call), By: r.Words.Label("ui.ended_by", string(call.HangupBy)),
 		Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
 		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus),
 		Analysis:  analysis(call.Analysis),
@@ -87,7 +87,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
 	if call.Reason != "" {
-		o.Why = ui.EndReason(string(call.Reason))
+		o.Why = r.Words.Label("ui.end_reason", string(call.Reason))
 	}
 	if rang := call.RingingAt; !rang.IsZero() {
 		until := call.AnsweredAt

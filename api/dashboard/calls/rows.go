@@ -31,10 +31,10 @@ type row struct {
 }
 
 // rows returns calls as shown, with an excerpt of each if text is not empty.
-func (c *Calls) rows(ctx context.Context, all []control.Call, text string) ([]row, error) {
+func (c *Calls) rows(ctx context.Context, words *ui.Words, all []control.Call, text string) ([]row, error) {
 	shown, ids := make([]row, len(all)), make([]string, len(all))
 	for i, c := range all {
-		shown[i], ids[i] = show(c), c.ID
+		shown[i], ids[i] = show(words, c), c.ID
 	}
 	times, err := overview.ResponseTimes(ctx, c.Store.Pool, ids)
 	if err != nil || len(ids) == 0 {
@@ -59,7 +59,7 @@ func (c *Calls) rows(ctx context.Context, all []control.Call, text string) ([]ro
 	return shown, nil
 }
 
-func show(c control.Call) row {
+func show(words *ui.Words, c control.Call) row {
 	s := row{
 		ID: c.ID, Number: ui.FormatNumber(c.To), Name: c.Name, Status: c.Status,
 		Web: c.Type == control.Web, Agent: c.AgentName, CreatedAt: c.CreatedAt,
@@ -72,7 +72,7 @@ func show(c control.Call) row {
 		s.From = ui.FormatNumber(c.From)
 	}
 	if c.Reason != "" {
-		s.Why = ui.EndReason(string(c.Reason))
+		s.Why = words.Label("ui.end_reason", string(c.Reason))
 	}
 	if !c.AnsweredAt.IsZero() {
 		s.Since = c.AnsweredAt.Unix()

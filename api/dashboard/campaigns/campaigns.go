@@ -41,7 +41,7 @@ func (c *Campaigns) Module() (ui.Module, error) {
 	edits := drafts{c}
 	return ui.Module{
 		Name: "campaigns", Files: pages,
-		Links: []ui.Link{{Label: "Campaigns", Path: "campaigns"}},
+		Links: []ui.Link{{Label: "ui.menu.campaigns", Path: "campaigns"}},
 		Routes: []ui.Route{
 			{Path: "campaigns", Show: c.list},
 			{Path: "campaigns/new", Show: c.askList, Submit: c.uploadList, MaxBytes: most, Timeout: listTimeout},

@@ -67,7 +67,7 @@ func timeFields(r *ui.Request) []ui.Field {
 			Help: "For start, end and working hours. Defaults to the organization’s time zone.",
 		},
 		{
-			Name: "days", Label: "Working days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(), Values: []string{"0", "1", "2", "3", "4"},
+			Name: "days", Label: "Working days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(r.Words), Values: []string{"0", "1", "2", "3", "4"},
 			Optional: true,
 		},
 		{Name: "from_hour", Label: "From", Kind: ui.TimeOfDay, Value: "09:00", Optional: true},

@@ -87,7 +87,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 		Status: st, Draft: k.Status == campaigns.Draft, Over: k.Status.IsOver(),
 		Consent: consent(k.ConsentTier()), Seen: r.Seen(settings{Campaign: k}), Live: !k.Status.IsOver() && k.Status != campaigns.Draft,
 		Pausable: campaigns.EffectOf(k.Status, campaigns.Pause) == campaigns.Applies, Resumable: k.Status == campaigns.Paused,
-		HoursInWords: shifts(k.WorkingHours), RetriesInWord: retryText(k),
+		HoursInWords: shifts(r.Words, k.WorkingHours), RetriesInWord: retryText(k),
 	}
 	if k.Status != campaigns.Canceled && (!o.Over || k.StatusReason == campaigns.QueueDrained) {
 		o.Skipped = st.Counts.ByReason[campaigns.GeoRejected]
@@ -287,9 +287,9 @@ func consent(tier string) string {
 	return "prior express consent to automated calls"
 }
 
-func shifts(all []campaigns.Shift) []string {
+func shifts(words *ui.Words, all []campaigns.Shift) []string {
 	var out []string
-	names := ui.Weekdays()
+	names := ui.Weekdays(words)
 	for _, s := range all {
 		text := ""
 		for i := 0; i < len(s.Days); {

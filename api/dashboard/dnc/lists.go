@@ -37,7 +37,7 @@ func (l Lists) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
 	return ui.Module{
 		Name: "lists", Files: pages,
-		Links: []ui.Link{{Section: "Calling", Label: "Do-not-call", Path: "do-not-call"}},
+		Links: []ui.Link{{Section: "ui.menu.calling", Label: "ui.menu.do_not_call", Path: "do-not-call"}},
 		Routes: []ui.Route{
 			{Path: "do-not-call", Show: l.show},
 			{Path: "do-not-call/numbers", Show: l.numbers},

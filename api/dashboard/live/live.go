@@ -53,7 +53,7 @@ func (l *Live) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
 	return ui.Module{
 		Name: "live", Files: pages,
-		Links: []ui.Link{{Label: "Overview", Path: "overview"}, {Label: "Live", Path: "live"}},
+		Links: []ui.Link{{Label: "ui.menu.overview", Path: "overview"}, {Label: "ui.menu.live", Path: "live"}},
 		Routes: []ui.Route{
 			{Path: "overview", Show: l.showOverview},
 			{Path: "overview/export", Serve: l.export, Timeout: exportTimeout},

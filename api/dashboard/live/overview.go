@@ -337,7 +337,7 @@ type heatCell struct {
 const heatLevels = 5
 
 // heat returns the calls by weekday and hour in the organization's time zone.
-func (p *report) heat() (all []heatRow) {
+func (p *report) heat(words *ui.Words) (all []heatRow) {
 	most := 1
 	for _, day := range p.week {
 		for _, c := range day {
@@ -345,7 +345,7 @@ func (p *report) heat() (all []heatRow) {
 		}
 	}
 	for d, day := range p.week {
-		row := heatRow{Day: ui.Weekdays()[d]}
+		row := heatRow{Day: ui.Weekdays(words)[d]}
 		for h, c := range day {
 			x := heatCell{
 				number: number{Text: ui.Count(c.calls)}, Level: (heatLevels*c.calls + most - 1) / most,
@@ -423,7 +423,7 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 	pending, err := overview.Pending(r.Context(), r.DB(), manyPending)
 	o := overviewPage{
 		report: p, Before: p.period.before, Tiles: p.tiles(), Legend: outcomeLegend(), Outcomes: p.outcomes(), Responses: p.responses(),
-		Heat: p.heat(), Late: pending == manyPending, New: p.before.Calls == 0,
+		Heat: p.heat(r.Words), Late: pending == manyPending, New: p.before.Calls == 0,
 		Setup: !hidden && !planned, Export: r.URL("overview/export?period=" + p.period.Key),
 	}
 	for _, choice := range periods() {

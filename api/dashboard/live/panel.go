@@ -27,7 +27,7 @@ type panel struct {
 	Number     string
 	Since      int64 // epoch seconds
 	Why        string
-	Lines      []words
+	Lines      []transcriptLine
 	Turns      []chart.Turn
 	Phases     []chart.Phase
 	More       bool // there are earlier lines or turns
@@ -35,7 +35,7 @@ type panel struct {
 	EndAllowed bool
 }
 
-type words struct {
+type transcriptLine struct {
 	Role, Who, At, Text string
 	Interrupted         bool
 }
@@ -64,13 +64,13 @@ func (l *Live) panel(r *ui.Request) (*panel, error) {
 		p.Since = c.AnsweredAt.Unix()
 	}
 	if c.Reason != "" {
-		p.Why = ui.EndReason(string(c.Reason))
+		p.Why = r.Words.Label("ui.end_reason", string(c.Reason))
 	}
 	lines, turns := l.Calls.View.Call(c, said).Transcript, said.Turns
 	p.More = len(lines) > panelLines || len(turns) > panelTurns
 	for _, s := range lines[max(0, len(lines)-panelLines):] {
 		at := int(s.StartS)
-		p.Lines = append(p.Lines, words{
+		p.Lines = append(p.Lines, transcriptLine{
 			Role: string(s.Role), Who: strings.ReplaceAll(string(s.Role), "_", " "), At: fmt.Sprintf("%d:%02d", at/60, at%60),
 			Text: s.Text, Interrupted: s.Interrupted,
 		})

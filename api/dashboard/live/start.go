@@ -111,7 +111,7 @@ func (l *Live) steps(r *ui.Request, s setup) ([]step, error) {
 		return nil, err
 	}
 	agent := l.agentStep(r, s)
-	return []step{marketStep(s), carrier, providers, agent, callStep(s), campaignStep(s)}, nil
+	return []step{marketStep(s), carrier, providers, agent, callStep(r.Words, s), campaignStep(s)}, nil
 }
 
 // next makes a form return to the page of the steps.
@@ -231,7 +231,7 @@ func (l *Live) agentStep(r *ui.Request, s setup) step {
 	return p
 }
 
-func callStep(s setup) step {
+func callStep(words *ui.Words, s setup) step {
 	p := step{Label: "Call your own phone", State: stepToDo, Text: "A test call needs a carrier and a published agent."}
 	if s.agent != nil && s.agent.Published > 0 && len(s.routes) > 0 {
 		p.Text = "Do-not-call lists and limits apply, as to every call."
@@ -248,7 +248,7 @@ func callStep(s setup) step {
 	case s.isAnswered():
 		p.State, p.Text = stepDone, "A call was answered. Listen to its recording, and read its transcript."
 	default:
-		p.fail(ui.EndReason(newest.Reason))
+		p.fail(words.Label("ui.end_reason", newest.Reason))
 	}
 	return p
 }

@@ -27,8 +27,8 @@ func (s Settings) Module() (ui.Module, error) {
 	return ui.Module{
 		Name: "settings", Files: pages,
 		Links: []ui.Link{
-			{Section: "Organization", Label: "Settings", Path: "settings"},
-			{Section: "Organization", Label: "Market rules", Path: "market"},
+			{Section: "ui.menu.organization", Label: "ui.menu.settings", Path: "settings"},
+			{Section: "ui.menu.organization", Label: "ui.menu.market_rules", Path: "market"},
 		},
 		Routes: []ui.Route{
 			{Path: "settings", Show: s.show},
@@ -69,7 +69,7 @@ func (Settings) show(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "show.html", Title: "Settings", Lead: "Changes apply from the next call.",
 		Actions: []ui.Link{{Label: "Edit", Path: "settings/edit", Role: operator.Owner}, {Label: "Set up calling", Path: "start"}},
-		Data:    map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions()},
+		Data:    map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions(r.Words)},
 	}, err
 }
 
@@ -99,11 +99,11 @@ func (Settings) ask(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "form.html", Title: "Edit settings", Crumbs: []ui.Link{{Label: "Settings", Path: "settings"}},
-		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("settings"), Fields: fields(withDefaults(o)), Of: auditView(o)}),
+		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("settings"), Fields: fields(r.Words, withDefaults(o)), Of: auditView(o)}),
 	}, nil
 }
 
-func fields(o apply.Organization) []ui.Field {
+func fields(words *ui.Words, o apply.Organization) []ui.Field {
 	onDays := make([]string, len(o.CallingWindow.Days))
 	for i, d := range o.CallingWindow.Days {
 		onDays[i] = strconv.Itoa(d)
@@ -116,7 +116,7 @@ func fields(o apply.Organization) []ui.Field {
 			Group: "Calling window", Name: "timezone", Label: "Time zone", Value: *o.Timezone,
 			Help: "IANA name, such as America/New_York. Applies to windows, limits and times on these pages.",
 		},
-		{Name: "calling_window.days", Label: "Days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(), Values: onDays},
+		{Name: "calling_window.days", Label: "Days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(words), Values: onDays},
 		{Name: "calling_window.start", Label: "From", Kind: ui.TimeOfDay, Value: o.CallingWindow.Start},
 		{
 			Name: "calling_window.end", Label: "To", Kind: ui.TimeOfDay, Value: dayEnd(o.CallingWindow.End, "24:00", "00:00"),

@@ -30,7 +30,7 @@ func (t Trunks) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
 	return ui.Module{
 		Name: "trunks", Files: pages,
-		Links: []ui.Link{{Section: "Calling", Label: "Trunks", Path: "trunks"}},
+		Links: []ui.Link{{Section: "ui.menu.calling", Label: "ui.menu.trunks", Path: "trunks"}},
 		Routes: []ui.Route{
 			{Path: "trunks", Show: t.list},
 			{Path: "trunks/new", Show: t.askNew, Submit: t.create, NotRefilled: []string{"password"}},
@@ -98,7 +98,7 @@ func (t Trunks) list(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	all, looked := ui.SearchIn(all, r.Query("q"), "name", func(t trunks.Trunk) string { return t.Name })
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.name"), func(t trunks.Trunk) string { return t.Name })
 	own := make([]row, len(all))
 	for i, trunk := range all {
 		own[i] = t.newRow(trunk, routes, lent)

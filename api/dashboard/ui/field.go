@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -12,7 +11,7 @@ import (
 func ReadName(r *Request) (string, error) {
 	name := r.Text("name")
 	if name == "" || len(name) > 100 {
-		return "", Invalid("name", "Enter a name of 1 to 100 characters.")
+		return "", Invalid("name", r.Words.T("ui.field.name.invalid"))
 	}
 	return name, nil
 }
@@ -64,10 +63,10 @@ func ReadPairs(r *Request, name string) (*map[string]string, error) {
 		}
 		k, v, ok := strings.Cut(line, "=")
 		if k = strings.TrimSpace(k); !ok || k == "" {
-			return nil, Invalid(name, fmt.Sprintf("Line %d: use name = value.", i+1))
+			return nil, Invalid(name, r.Words.T("ui.field.pairs.invalid", "line", i+1))
 		}
 		if _, twice := m[k]; twice {
-			return nil, Invalid(name, fmt.Sprintf("Line %d: duplicate name %s.", i+1, k))
+			return nil, Invalid(name, r.Words.T("ui.field.pairs.duplicate", "line", i+1, "name", k))
 		}
 		m[k] = strings.TrimSpace(v)
 	}
@@ -75,16 +74,22 @@ func ReadPairs(r *Request, name string) (*map[string]string, error) {
 }
 
 // WeekdayOptions returns the days from Monday, which is 0.
-func WeekdayOptions() []Option {
+func WeekdayOptions(words *Words) []Option {
 	var all []Option
-	for i, name := range Weekdays() {
+	for i, name := range Weekdays(words) {
 		all = append(all, Option{Value: strconv.Itoa(i), Label: name})
 	}
 	return all
 }
 
 // Weekdays returns short names of the days from Monday.
-func Weekdays() []string { return []string{"Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"} }
+func Weekdays(words *Words) []string {
+	names := make([]string, 7)
+	for i := range names {
+		names[i] = words.Label("ui.weekday", strconv.Itoa(i))
+	}
+	return names
+}
 
 // DateTimeLayout is the format of datetime-local inputs.
 const DateTimeLayout = "2006-01-02T15:04"

@@ -43,6 +43,8 @@ type Form struct {
 
 	// Message is an error that belongs to no single field.
 	Message string
+
+	words *Words
 }
 
 // A Field is one input of a form.
@@ -132,7 +134,7 @@ func (f Form) Sections() (all []FormSection) {
 			continue
 		}
 		if n := len(all); n == 0 || x.Group != "" && x.Group != all[n-1].Title {
-			title := cmp.Or(x.Group, "General")
+			title := cmp.Or(x.Group, f.words.T("ui.form.general"))
 			all = append(all, FormSection{ID: "section-" + strings.ReplaceAll(strings.ToLower(title), " ", "-"), Title: title})
 		}
 		x.Group = ""
@@ -155,7 +157,7 @@ func (f Form) Upload() bool {
 // Form adds the submitted values and errors to a form that is shown again. Passwords,
 // files and NotRefilled fields stay empty. Cancel leads to the page that the query string names, as success does.
 func (r *Request) Form(f Form) Form {
-	f.Fields = slices.Clone(f.Fields)
+	f.Fields, f.words = slices.Clone(f.Fields), r.Words
 	if next := r.Query("next"); f.Cancel != "" && isPage(next) {
 		f.Cancel = r.URL(next)
 	}
@@ -176,7 +178,7 @@ func (r *Request) Form(f Form) Form {
 	shown := false
 	for i := range f.Fields {
 		at := &f.Fields[i]
-		now := at.shown()
+		now := at.shown(r.Words)
 		switch {
 		case r.isBlankAgain(*at):
 			continue
@@ -185,13 +187,12 @@ func (r *Request) Form(f Form) Form {
 		default:
 			at.Value = r.Raw(at.Name)
 		}
-		if r.invalid.Newer && at.Kind != Hidden && at.shown() != now {
-			at.Newer, shown = cmp.Or(now, "empty"), true
+		if r.invalid.Newer && at.Kind != Hidden && at.shown(r.Words) != now {
+			at.Newer, shown = cmp.Or(now, r.Words.T("ui.form.value.empty")), true
 		}
 	}
 	if r.invalid.Newer && !shown {
-		f.Message = "Not saved: someone else changed this after you opened the form. Their change is a secret or not on this page. " +
-			"Submit again to overwrite it."
+		f.Message = r.Words.T("ui.form.changed.elsewhere")
 	}
 	return f
 }
@@ -202,7 +203,7 @@ func (r *Request) isBlankAgain(f Field) bool {
 }
 
 // shown returns the value of a field as a reader sees it.
-func (f Field) shown() string {
+func (f Field) shown(words *Words) string {
 	var labels []string
 	for _, o := range f.Options {
 		if f.Kind == Checkboxes && slices.Contains(f.Values, o.Value) || f.Kind == Select && f.Value == o.Value {
@@ -211,9 +212,9 @@ func (f Field) shown() string {
 	}
 	switch {
 	case f.Kind == Checkbox && f.Value == "":
-		return "not ticked"
+		return words.T("ui.form.value.not_ticked")
 	case f.Kind == Checkbox:
-		return "ticked"
+		return words.T("ui.form.value.ticked")
 	case f.Kind == Checkboxes || f.Kind == Select:
 		return strings.Join(labels, ", ")
 	default:
@@ -268,9 +269,8 @@ func (r *Request) Same(of any) error {
 		return nil
 	}
 	return &InvalidError{
-		Newer: true,
-		Message: "Not saved: someone else changed this after you opened the form. Current values are shown below each changed field. " +
-			"Submit again to overwrite them.",
+		Newer:   true,
+		Message: r.Words.T("ui.form.changed.here"),
 	}
 }
 

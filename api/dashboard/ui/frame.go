@@ -47,7 +47,9 @@ type Frame struct {
 	// Apply holds the options for edits.
 	Apply   apply.Options
 	Modules []Module
-	Log     *slog.Logger
+	// Words are the texts of all pages; nil means English.
+	Words *Words
+	Log   *slog.Logger
 
 	cross  *http.CrossOriginProtection
 	assets assets
@@ -75,6 +77,11 @@ func (f *Frame) Handler() (http.Handler, error) {
 		}
 	}
 	var err error
+	if f.Words == nil {
+		if f.Words, err = ReadWords(nil); err != nil {
+			return nil, err
+		}
+	}
 	if f.assets, err = readAssets(); err != nil {
 		return nil, err
 	}
@@ -130,8 +137,8 @@ func (f *Frame) withHeaders(mux *http.ServeMux) http.Handler {
 				nil,
 				&ProblemError{
 					Status: http.StatusForbidden,
-					Title:  "The form came from another site",
-					Text:   "Nothing was changed. Go back, reload the page and submit the form there.",
+					Title:  f.Words.T("ui.problem.other_site.title"),
+					Text:   f.Words.T("ui.problem.other_site.text"),
 				},
 			)
 			return
@@ -154,7 +161,7 @@ func (f *Frame) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeM
 	if _, pattern := mux.Handler(other); pattern != "/" {
 		f.fail(
 			w, r, f.requestOutside(w, r),
-			&ProblemError{Status: http.StatusMethodNotAllowed, Title: "Method not allowed", Text: "Go back and try again from the previous page."},
+			&ProblemError{Status: http.StatusMethodNotAllowed, Title: f.Words.T("ui.problem.method.title"), Text: f.Words.T("ui.problem.method.text")},
 		)
 		return
 	}
@@ -239,7 +246,7 @@ func (f *Frame) authorize(module Module, route Route, then func(*Request, Module
 		case route.Root && !r.Root:
 			err = ErrNotFound
 		case r.readErr != nil:
-			err = unreadable(r.readErr)
+			err = unreadable(f.Words, r.readErr)
 		case r.again:
 			err = f.resume(r, module, route)
 		default:
@@ -280,7 +287,9 @@ func (f *Frame) authenticate(w http.ResponseWriter, req *http.Request, route Rou
 }
 
 func (f *Frame) request(w http.ResponseWriter, req *http.Request, s operator.Session, member operator.Membership) *Request {
-	return &Request{HTTP: req, Writer: w, Session: s, Member: member, Root: member.Name == f.Root && member.OrgID != "", frame: f}
+	return &Request{
+		HTTP: req, Writer: w, Session: s, Member: member, Root: member.Name == f.Root && member.OrgID != "", Words: f.Words, frame: f,
+	}
 }
 
 func (f *Frame) servePage(r *Request, module Module, route Route) error {
@@ -308,7 +317,7 @@ func (f *Frame) serveForm(r *Request, module Module, route Route) error {
 		}
 	}()
 	if err := parse(r.HTTP); err != nil {
-		return unreadable(err)
+		return unreadable(f.Words, err)
 	}
 	if r.HTTP.PostForm.Has(againEmail) {
 		return f.resume(r, module, route)
@@ -320,7 +329,7 @@ func (f *Frame) serveForm(r *Request, module Module, route Route) error {
 	if isNotFound(err) {
 		return err
 	}
-	r.invalid = refusal(err)
+	r.invalid = refusal(f.Words, err)
 	switch {
 	case r.invalid != nil && route.Show != nil:
 		p, fault := route.Show(r)

@@ -3,6 +3,7 @@ package ui
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"reflect"
@@ -10,16 +11,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/callview"
 )
 
 // funcs returns the functions of templates; view adds methods.
-func funcs(a assets) template.FuncMap {
+func funcs(a assets, words *Words) template.FuncMap {
 	return template.FuncMap{
-		"asset": a.path, "count": Count, "next": func(n int) int { return n + 1 }, "span": span, "plural": Plural,
-		"lower": strings.ToLower, "join": func(sep string, all []string) string { return strings.Join(all, sep) }, "names": JoinNames,
-		"pretty": pretty, "dict": dict, "class": class, "stateLabel": stateLabel, "deref": deref,
-		"ending": TurnOutcome, "cause": EndOfTurnCause, "number": FormatNumber, "machine": MachineAction, "patience": PatienceLabel,
+		"asset": a.path, "count": Count, "next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
+		"lower": strings.ToLower, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
+		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
+		"t": words.T, "plural": func(key string, n any) string { return words.T(key, "count", n) },
+		"label":    func(prefix string, code any) string { return words.Label(prefix, fmt.Sprint(code)) },
+		"span":     func(d time.Duration) string { return span(words, d) },
+		"language": words.language.String,
 	}
 }
 
@@ -57,25 +62,22 @@ func Count(v any) string {
 	return b.String()
 }
 
-func span(d time.Duration) string {
-	switch d = d.Round(time.Second); {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
-	case d < time.Hour:
-		return strings.TrimSuffix(fmt.Sprintf("%d min %d s", d/time.Minute, d%time.Minute/time.Second), " 0 s")
-	case d < 48*time.Hour:
-		return strings.TrimSuffix(fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute), " 0 min")
+func span(words *Words, d time.Duration) string {
+	s := int(d.Round(time.Second) / time.Second)
+	switch {
+	case s < 60:
+		return words.T("ui.span.seconds", "seconds", s)
+	case s < 3600 && s%60 == 0:
+		return words.T("ui.span.minutes", "minutes", s/60)
+	case s < 3600:
+		return words.T("ui.span.minutes_seconds", "minutes", s/60, "seconds", s%60)
+	case s < 48*3600 && s%3600 < 60:
+		return words.T("ui.span.hours", "hours", s/3600)
+	case s < 48*3600:
+		return words.T("ui.span.hours_minutes", "hours", s/3600, "minutes", s%3600/60)
 	default:
-		return fmt.Sprintf("%d days", d/(24*time.Hour))
+		return words.T("ui.span.days", "count", s/(24*3600))
 	}
-}
-
-// Plural formats a number and its noun: "1 key", "2 keys".
-func Plural(n any, one, more string) string {
-	if fmt.Sprint(n) == "1" {
-		return "1 " + one
-	}
-	return Count(n) + " " + more
 }
 
 // pretty indents JSON; other text is returned as it is.
@@ -97,17 +99,6 @@ func dict(pairs ...any) (map[string]any, error) {
 		d[fmt.Sprint(pairs[i])] = pairs[i+1]
 	}
 	return d, nil
-}
-
-func stateLabel(state any) string {
-	switch code := fmt.Sprint(state); code {
-	case "dead":
-		return "failed"
-	case "cancelled":
-		return "canceled"
-	default:
-		return strings.ReplaceAll(code, "_", " ")
-	}
 }
 
 // class returns the CSS class of a state: good, busy, bad or plain.
@@ -151,4 +142,40 @@ func CSVText(s string) string {
 		begins = strings.IndexByte(";\t\r\n", s[i]) >= 0 || begins && (s[i] == ' ' || s[i] == '"')
 	}
 	return b.String()
+}
+
+// FormatNumber formats the digits of a telephone number.
+func FormatNumber(digits string) string {
+	if len(digits) == 11 && digits[0] == '1' {
+		return "+1 " + digits[1:4] + " " + digits[4:7] + " " + digits[7:]
+	}
+	if len(digits) >= 11 && len(digits) <= 15 && digits[0] != '0' && digits[0] != '8' && strings.Trim(digits, "0123456789") == "" {
+		return "+" + digits
+	}
+	return digits
+}
+
+// JoinNames joins names as HTML; each keeps the direction of its own script.
+func JoinNames(all []string) template.HTML {
+	apart := make([]string, len(all))
+	for i, name := range all {
+		apart[i] = "<bdi>" + template.HTMLEscapeString(name) + "</bdi>"
+	}
+	return template.HTML(strings.Join(apart, ", ")) //nolint:gosec // escaped
+}
+
+// ErrorText returns the message of an error for its user.
+func ErrorText(err error) string {
+	if e, ok := errors.AsType[*control.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// Plural formats a number and its noun: "1 key", "2 keys".
+func Plural(n any, one, more string) string {
+	if fmt.Sprint(n) == "1" {
+		return "1 " + one
+	}
+	return Count(n) + " " + more
 }

@@ -16,55 +16,65 @@ import (
 )
 
 func (f *Frame) parse() (map[string]*template.Template, error) {
-	base, err := template.New("frame").Funcs(funcs(f.assets)).ParseFS(files, "pages/_*.html")
-	if err != nil {
-		return nil, fmt.Errorf("dashboard: %w", err)
-	}
+	base := template.New("frame").Funcs(funcs(f.assets, f.Words))
 	own, err := fs.Sub(files, "pages")
+	if err == nil {
+		err = f.parseFiles(base, own, "_*.html")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	all := map[string]*template.Template{}
 	for _, module := range append([]Module{{Files: own}}, f.Modules...) {
-		if err := readPages(all, base, own, module); err != nil {
+		if err := f.readPages(all, base, own, module); err != nil {
 			return nil, fmt.Errorf("dashboard: %s: %w", module.Name, err)
 		}
 	}
 	return all, nil
 }
 
+// parseFiles adds templates to t, in the language of the frame.
+func (f *Frame) parseFiles(t *template.Template, from fs.FS, pattern string) error {
+	names, err := fs.Glob(from, pattern)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		source, err := fs.ReadFile(from, name)
+		if err != nil {
+			return err
+		}
+		if _, err = t.New(name).Parse(TranslatePage(string(source), f.Words.page)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // readPages reads the templates of one module. Each module also has form.html.
-func readPages(all map[string]*template.Template, base *template.Template, own fs.FS, module Module) error {
-	names, err := fs.Glob(module.Files, "*.html")
+func (f *Frame) readPages(all map[string]*template.Template, base *template.Template, own fs.FS, module Module) error {
+	names, err := fs.Glob(module.Files, "[^_]*.html")
 	if err != nil {
 		return err
 	}
 	shared, err := base.Clone()
+	if err == nil && module.Name != "" {
+		err = f.parseFiles(shared, module.Files, "_*.html")
+	}
 	if err != nil {
 		return err
-	}
-	if module.Name != "" {
-		for _, name := range names {
-			if strings.HasPrefix(name, "_") {
-				if _, err = shared.ParseFS(module.Files, name); err != nil {
-					return err
-				}
-			}
-		}
 	}
 	read := func(from fs.FS, name string) error {
 		page, fault := shared.Clone()
 		if fault == nil {
-			page, fault = page.ParseFS(from, name)
+			fault = f.parseFiles(page, from, name)
 		}
 		all[path.Join(module.Name, name)] = page
 		return fault
 	}
 	for _, name := range names {
-		if !strings.HasPrefix(name, "_") {
-			if err = read(module.Files, name); err != nil {
-				return err
-			}
+		if err = read(module.Files, name); err != nil {
+			return err
 		}
 	}
 	return read(own, formPage)
@@ -150,6 +160,7 @@ func (f *Frame) sheet(r *Request, p Page) sheet {
 			if !r.Member.Role.Includes(orDefault(l.Role, operator.Viewer)) || l.Root && !r.Root {
 				continue
 			}
+			l.Section, l.Label = f.Words.T(l.Section), f.Words.T(l.Label)
 			if len(s.Nav) == 0 || s.Nav[len(s.Nav)-1].Name != l.Section {
 				s.Nav = append(s.Nav, section{Name: l.Section})
 			}
@@ -210,30 +221,30 @@ func (f *Frame) fail(w http.ResponseWriter, req *http.Request, r *Request, err e
 	case isNotFound(err):
 		problem = &ProblemError{
 			Status: http.StatusNotFound,
-			Title:  "Page not found",
-			Text:   "The page was removed, or the address is wrong.",
+			Title:  f.Words.T("ui.problem.not_found.title"),
+			Text:   f.Words.T("ui.problem.not_found.text"),
 		}
 	case errors.Is(err, operator.ErrForbidden):
 		problem = &ProblemError{
 			Status: http.StatusForbidden,
-			Title:  "Your role does not allow this",
-			Text:   "An owner can change your role on the Operators page.",
+			Title:  f.Words.T("ui.problem.forbidden.title"),
+			Text:   f.Words.T("ui.problem.forbidden.text"),
 		}
-	case refusal(err) != nil:
-		problem = &ProblemError{Status: http.StatusUnprocessableEntity, Title: "Request rejected", Text: refusal(err).Error()}
+	case refusal(f.Words, err) != nil:
+		problem = &ProblemError{Status: http.StatusUnprocessableEntity, Title: f.Words.T("ui.problem.rejected.title"), Text: refusal(f.Words, err).Error()}
 	case req.Context().Err() != nil:
 		f.Log.WarnContext(req.Context(), "page timed out", "path", req.URL.Path, "err", err)
 		problem = &ProblemError{
 			Status: http.StatusServiceUnavailable,
-			Title:  "The request timed out",
-			Text:   "The service is busy. Try again shortly.",
+			Title:  f.Words.T("ui.problem.timeout.title"),
+			Text:   f.Words.T("ui.problem.timeout.text"),
 		}
 	default:
 		f.Log.ErrorContext(req.Context(), "failed to serve a page", "path", req.URL.Path, "err", err)
 		problem = &ProblemError{
 			Status: http.StatusInternalServerError,
-			Title:  "Something went wrong",
-			Text:   "Try again shortly. The server log has details under request " + w.Header().Get("X-Request-Id") + ".",
+			Title:  f.Words.T("ui.problem.fault.title"),
+			Text:   f.Words.T("ui.problem.fault.text", "request", w.Header().Get("X-Request-Id")),
 		}
 	}
 	if r == nil {

@@ -32,6 +32,8 @@ type Request struct {
 	Member operator.Membership
 	// Root is true in the root organization.
 	Root bool
+	// Words are the texts of the pages.
+	Words *Words
 
 	frame       *Frame
 	invalid     *InvalidError // errors of the submitted form
@@ -129,7 +131,7 @@ const once = "once"
 // OnceKey returns the idempotency key of the form and its scope: session, method, path.
 func (r *Request) OnceKey() (scope, key string, err error) {
 	if key = r.Text(once); key == "" || len(key) > 100 {
-		return "", "", Invalid("", "Reload the page and submit the form again.")
+		return "", "", Invalid("", r.Words.T("ui.form.once.invalid"))
 	}
 	return r.Session.ID + " " + r.HTTP.Method + " " + r.HTTP.URL.Path, key, nil
 }
@@ -150,7 +152,7 @@ func Clean(s string) string {
 func (r *Request) File(name string) (path string, remove func(), err error) {
 	from, head, err := r.HTTP.FormFile(name)
 	if err != nil || head.Size == 0 {
-		return "", nil, Invalid(name, "Choose a file.")
+		return "", nil, Invalid(name, r.Words.T("ui.field.file.invalid"))
 	}
 	defer from.Close()
 	dir, err := os.MkdirTemp("", "parley-")
@@ -216,18 +218,18 @@ func (r *Request) bound(route Route) {
 }
 
 // unreadable returns the error page of a form that could not be read.
-func unreadable(err error) error {
+func unreadable(words *Words, err error) error {
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return &ProblemError{
 			Status: http.StatusRequestEntityTooLarge,
-			Title:  "The request is too large",
-			Text:   "The form or file exceeds the limit of this page.",
+			Title:  words.T("ui.problem.too_large.title"),
+			Text:   words.T("ui.problem.too_large.text"),
 		}
 	}
 	return &ProblemError{
 		Status: http.StatusBadRequest,
-		Title:  "The form could not be read",
-		Text:   "Go back, reload the page and submit the form again.",
+		Title:  words.T("ui.problem.unreadable.title"),
+		Text:   words.T("ui.problem.unreadable.text"),
 	}
 }
 
@@ -305,10 +307,10 @@ func Invalid(field string, reason any) error {
 }
 
 // TooManyAttempts rejects a form after too many wrong passwords.
-func TooManyAttempts(field string, slow *operator.SlowDownError) error {
+func TooManyAttempts(words *Words, field string, slow *operator.SlowDownError) error {
 	return &InvalidError{
 		Fields: map[string]string{
-			field: "Too many failed attempts. Wait " + span(slow.For) + ", then try again.",
+			field: words.T("ui.problem.too_many_attempts", "span", span(words, slow.For)),
 		}, Status: http.StatusTooManyRequests,
 	}
 }
@@ -340,7 +342,7 @@ func sentence(s string) string {
 }
 
 // refusal returns the reason to show for a rejected change, nil for other errors.
-func refusal(err error) *InvalidError {
+func refusal(words *Words, err error) *InvalidError {
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		return invalid
 	}
@@ -350,9 +352,9 @@ func refusal(err error) *InvalidError {
 	}
 	switch refused.Code {
 	case control.CodeIdempotencyReuse:
-		return &InvalidError{Message: "This form was already submitted with other values. Check the result, then reload the page."}
+		return &InvalidError{Message: words.T("ui.form.once.other_values")}
 	case control.CodeIdempotencyInFlight:
-		return &InvalidError{Message: "Already submitted and in progress. Check the result in a moment."}
+		return &InvalidError{Message: words.T("ui.form.once.in_progress")}
 	default:
 		return &InvalidError{Message: refused.Message}
 	}

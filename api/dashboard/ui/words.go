@@ -2,122 +2,168 @@ package ui
 
 import (
 	"cmp"
+	"embed"
 	"errors"
-	"html/template"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/parley-voice/parley/control"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/text/feature/plural"
+	"golang.org/x/text/language"
 )
 
-// reasons are the end reasons of calls.
-var reasons = map[string]string{ //nolint:gochecknoglobals // read-only table
-	"callee_hangup": "The callee hung up.", "agent_hangup": "The agent hung up.", "api_hangup": "Ended from the dashboard or API.",
-	"transferred": "Transferred.", "voicemail_reached": "Voicemail answered; the agent hung up.",
-	"voicemail_dropped": "Voicemail answered; the agent left a message.", "ivr_reached": "A phone menu answered; the agent hung up.",
-	"inactivity": "Ended after prolonged silence.", "max_duration": "Maximum duration reached.",
-	"media_timeout": "Audio stopped arriving.", "agent_error": "A provider of the agent failed and did not recover.",
-	"shutdown": "The server was stopped.", "node_lost": "The server failed during the call.", "never_joined": "No one joined.",
-	"no_answer": "No answer.", "busy": "Busy.", "declined": "The callee declined the call.",
-	"invalid_number": "The number does not exist.", "blocked": "The carrier blocked the call.",
-	"route_error": "The carrier failed or was unreachable.", "auth_failed": "The carrier rejected the trunk’s credentials.",
-	"congestion": "The carrier had no free channel.", "cancelled": "Canceled before it was answered.",
-	"queue_expired": "Waited too long in the queue.", "dnc_blocked": "The number is on a do-not-call list.",
-	"provider_not_configured": "The agent uses a provider without configuration on this server. No one was called. " +
-		"Publish the agent with another provider.",
-	"caller_number_unavailable": "The caller number was removed from its subgroup or trunk, or is no longer lent to the organization.",
-	"frequency_blocked":         "The number reached its call frequency cap.",
-	"window_closed":             "Calling hours ended before the call could be placed.",
-	"internal_error":            "Internal error; see the server log.",
-	"unknown_after_restart":     "The server failed while dialing; the result is unknown.",
-	"redirect_refused":          "The carrier sent a redirect (3xx); redirects are not followed.",
+//go:embed words/en/*.yaml
+var wordFiles embed.FS
+
+// Words are the texts of the dashboard in one language. Texts of Go code have keys, such as agents.list.title, in
+// words/en/agents.yaml. Texts of pages stand in the pages, and their English is their key.
+type Words struct {
+	language language.Tag
+	messages map[string]message
+	pages    map[string]string
 }
 
-// EndReason describes why a call ended.
-func EndReason(code string) string { return labelOf(reasons, code) }
-
-// endings are the ways a turn ends.
-var endings = map[string]string{ //nolint:gochecknoglobals // read-only table
-	"answered": "answered", "interrupted": "interrupted by the caller", "failed": "provider failed", "silent_by_policy": "no reply needed",
+// A message is a text with placeholders such as {count}. Forms are the texts by plural form of the count, if they differ.
+type message struct {
+	text  string
+	forms map[plural.Form]string
 }
 
-// TurnOutcome describes how a turn ended.
-func TurnOutcome(code string) string { return labelOf(endings, code) }
+// pagesFile has the texts of pages in a translation.
+const pagesFile = "pages.yaml"
 
-// causes are the reasons why the end of a turn was detected.
-var causes = map[string]string{ //nolint:gochecknoglobals // read-only table
-	"recognizer": "speech-to-text reported the end of turn", "classifier": "the classifier reported the end of turn",
-	"recognizer_silent": "speech-to-text sent nothing for long", "keys": "keys pressed", "typed": "words typed",
-	"sentence_ended":  "complete sentence",
-	"clause_complete": "complete clause", "short_answer": "short answer to the question", "answered": "question answered",
-	"unfinished": "unfinished sentence", "trails_off": "caller trailed off", "filler": "pause after a filler word",
-	"closed": "caller said goodbye", "number_complete": "complete number", "number_open": "number may continue",
-	"address_complete": "complete address", "address_open": "address may continue", "spelling": "caller is spelling",
-	"no_words": "no words recognized",
+// ReadWords reads the English texts and, if it is not nil, a translation: a folder with files like those of words/en, and
+// pages.yaml. A text that the translation lacks stays English; one that English does not have is an error.
+func ReadWords(translation fs.FS) (*Words, error) {
+	w := &Words{messages: map[string]message{}, pages: map[string]string{}}
+	english, err := fs.Sub(wordFiles, "words/en")
+	if err == nil {
+		err = w.read(english, false)
+	}
+	if err == nil && translation != nil {
+		err = w.read(translation, true)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("words: %w", err)
+	}
+	return w, nil
 }
 
-// EndOfTurnCause describes why a turn counted as finished.
-func EndOfTurnCause(code string) string { return labelOf(causes, code) }
+func (w *Words) read(from fs.FS, translates bool) error {
+	names, err := fs.Glob(from, "*.yaml")
+	if err == nil && len(names) == 0 {
+		err = errors.New("no file *.yaml")
+	}
+	for _, name := range names {
+		if err == nil {
+			err = w.readFile(from, name, translates)
+		}
+	}
+	return err
+}
 
-// labelOf returns the label of a code, or else the code with spaces for underscores.
-func labelOf(table map[string]string, code string) string {
-	if text, ok := table[code]; ok {
-		return text
+// readFile reads the texts of one file, whose only top-level key is the language.
+func (w *Words) readFile(from fs.FS, name string, translates bool) error {
+	raw, err := fs.ReadFile(from, name)
+	if err != nil {
+		return err
+	}
+	var file map[string]map[string]message
+	if err = yaml.Unmarshal(raw, &file); err != nil || len(file) != 1 {
+		return errors.Join(fmt.Errorf("%s: expected one language", name), err)
+	}
+	for tag, messages := range file {
+		if w.language, err = language.Parse(tag); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for key, m := range messages {
+			if name == pagesFile {
+				w.pages[key] = m.text
+				continue
+			}
+			if english, ok := w.messages[key]; translates && (!ok || !slices.Equal(english.placeholders(), m.placeholders())) {
+				return fmt.Errorf("%s: %s: expected a text that English has, with the placeholders %v", name, key, english.placeholders())
+			}
+			w.messages[key] = m
+		}
+	}
+	return nil
+}
+
+// UnmarshalYAML reads a text, or its plural forms by the names of CLDR: one, few, many, other.
+func (m *message) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		return node.Decode(&m.text)
+	}
+	forms := map[string]string{}
+	if err := node.Decode(&forms); err != nil {
+		return err
+	}
+	m.forms = map[plural.Form]string{}
+	for i, name := range []string{"other", "zero", "one", "two", "few", "many"} {
+		if text, ok := forms[name]; ok {
+			m.forms[plural.Form(i)] = text //nolint:gosec // 0 to 5
+			delete(forms, name)
+		}
+	}
+	if m.text = m.forms[plural.Other]; m.text == "" || len(forms) > 0 {
+		return fmt.Errorf("line %d: expected the form other, and zero, one, two, few or many", node.Line)
+	}
+	return nil
+}
+
+var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// placeholders returns the names in all forms, sorted.
+func (m message) placeholders() []string {
+	all := placeholder.FindAllString(m.text, -1)
+	for _, text := range m.forms {
+		all = append(all, placeholder.FindAllString(text, -1)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// page returns a text of a page.
+func (w *Words) page(english string) string {
+	return cmp.Or(w.pages[english], english)
+}
+
+// T returns a text with its placeholders replaced: names and values alternate. "count" decides about the plural form.
+// TestWords checks that each key in the code exists; an unknown key is shown itself.
+func (w *Words) T(key string, args ...any) string {
+	m, ok := w.messages[key]
+	if !ok {
+		return key
+	}
+	if len(args) == 0 {
+		return m.text
+	}
+	text, pairs := m.text, make([]string, 0, len(args))
+	for i := 0; i+1 < len(args); i += 2 {
+		value, isText := args[i+1].(string)
+		if !isText {
+			value = Count(args[i+1])
+		}
+		if n, err := strconv.Atoi(fmt.Sprint(args[i+1])); err == nil && args[i] == "count" && m.forms != nil {
+			if form, ok := m.forms[plural.Cardinal.MatchPlural(w.language, n, 0, 0, 0, 0)]; ok {
+				text = form
+			}
+		}
+		pairs = append(pairs, fmt.Sprintf("{%v}", args[i]), value)
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// Label returns the text PREFIX.CODE. Without one it returns the code with spaces for underscores: a newer server may have
+// written it.
+func (w *Words) Label(prefix, code string) string {
+	if m, ok := w.messages[prefix+"."+code]; ok {
+		return m.text
 	}
 	return strings.ReplaceAll(code, "_", " ")
-}
-
-// sides are the parties that can end a call.
-var sides = map[string]string{ //nolint:gochecknoglobals // read-only table
-	"callee": "the callee", "agent": "the agent", "api": "the API or the dashboard", "system": "the service", "carrier": "the carrier",
-}
-
-// patiences are the accepted patiences of an agent.
-var patiences = map[string]string{ //nolint:gochecknoglobals // read-only table
-	"quick":    "quick: shorter waits, more interruptions of callers who pause",
-	"balanced": "balanced",
-	"careful":  "careful: longer waits, fewer interruptions",
-}
-
-// machines are an agent's actions when a machine answers.
-var machines = map[string]string{ //nolint:gochecknoglobals // read-only table
-	"hangup":        "hang up",
-	"leave_message": "leave a message",
-	"continue":      "continue the conversation",
-}
-
-// PatienceLabel describes how long an agent waits before it answers; empty means balanced.
-func PatienceLabel(code string) string { return labelOf(patiences, cmp.Or(code, "balanced")) }
-
-// MachineAction describes what an agent does when a machine answers.
-func MachineAction(code string) string { return labelOf(machines, code) }
-
-// EndedBy describes who ended a call.
-func EndedBy(code string) string { return labelOf(sides, code) }
-
-// FormatNumber formats the digits of a telephone number.
-func FormatNumber(digits string) string {
-	if len(digits) == 11 && digits[0] == '1' {
-		return "+1 " + digits[1:4] + " " + digits[4:7] + " " + digits[7:]
-	}
-	if len(digits) >= 11 && len(digits) <= 15 && digits[0] != '0' && digits[0] != '8' && strings.Trim(digits, "0123456789") == "" {
-		return "+" + digits
-	}
-	return digits
-}
-
-// JoinNames joins names as HTML; each keeps the direction of its own script.
-func JoinNames(all []string) template.HTML {
-	apart := make([]string, len(all))
-	for i, name := range all {
-		apart[i] = "<bdi>" + template.HTMLEscapeString(name) + "</bdi>"
-	}
-	return template.HTML(strings.Join(apart, ", ")) //nolint:gosec // escaped
-}
-
-// ErrorText returns the message of an error for its user.
-func ErrorText(err error) string {
-	if e, ok := errors.AsType[*control.Error](err); ok {
-		return e.Message
-	}
-	return err.Error()
 }

@@ -30,7 +30,7 @@ func (w Webhooks) Module() (ui.Module, error) {
 	pages, err := fs.Sub(files, "pages")
 	return ui.Module{
 		Name: "webhooks", Files: pages,
-		Links: []ui.Link{{Section: "Developers", Label: "Webhooks", Path: "webhooks"}},
+		Links: []ui.Link{{Section: "ui.menu.developers", Label: "ui.menu.webhooks", Path: "webhooks"}},
 		Routes: []ui.Route{
 			{Path: "webhooks", Show: w.list},
 			{Path: "webhooks/new", Role: operator.Owner, Show: w.ask, Submit: w.create},
@@ -80,7 +80,7 @@ func (w Webhooks) list(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	all, looked := ui.SearchIn(all, r.Query("q"), "address", func(e webhook.EndpointView) string { return visibleURL(r, e) })
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.address"), func(e webhook.EndpointView) string { return visibleURL(r, e) })
 	rows := make([]row, len(all))
 	for i, e := range all {
 		if rows[i], err = w.row(r, e); err != nil {
