@@ -164,6 +164,15 @@ func TestSoakOverview(t *testing.T) {
 			}
 		}
 	}
+	for _, path := range []string{
+		"calls?order=slowest", "calls?order=slowest&range=yesterday", "calls?order=slowest&range=month", "calls?order=slowest&range=month&agent_id=agt_renewals",
+		"calls?order=slowest&range=yesterday&campaign_id=cmp_spring7", "calls?order=slowest&to_number=12125550123",
+	} {
+		checkTime(t, b, path, "", nil)
+		if next := regexp.MustCompile(`href="([^"]*)" rel="next"`).FindStringSubmatch(b.Get(path).Body); next != nil {
+			checkTime(t, b, html.UnescapeString(next[1]), "", nil)
+		}
+	}
 }
 
 // countInSQL writes the statistics of all calls, with response times and hours of the week that are always the same.
@@ -182,8 +191,9 @@ func countInSQL(t *testing.T, h *dashtest.Env) {
 			SELECT org_id, hour, agent_id, coalesce(campaign_id, ''), count(*), ARRAY[count(*) FILTER (WHERE outcome = 0), count(*) FILTER (WHERE outcome = 1), count(*) FILTER (WHERE outcome = 2), count(*) FILTER (WHERE outcome = 3),
 				count(*) FILTER (WHERE outcome = 4), count(*) FILTER (WHERE outcome = 5), count(*) FILTER (WHERE outcome = 6)],
 				count(verdict), count(*) FILTER (WHERE verdict = 'true'), sum(talk), count(cost_nano), coalesce(sum(cost_nano), 0), '\x` + times + `', '\x140a04150a04' FROM counted GROUP BY 1, 2, 3, 4`,
-		`INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, times)
-			SELECT c.id, r.id, outcome, verdict::boolean, talk, c.cost_nano, CASE WHEN answered_by = 'human' THEN '\x1401'::bytea ELSE '' END
+		`INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, times, slowest_ms, org_id, created_at)
+			SELECT c.id, r.id, outcome, verdict::boolean, talk, c.cost_nano, CASE WHEN answered_by = 'human' THEN '\x1401'::bytea ELSE '' END,
+				CASE WHEN answered_by = 'human' THEN 300 + abs(hashtext(c.id)) % 9000 END, CASE WHEN answered_by = 'human' THEN c.org_id END, CASE WHEN answered_by = 'human' THEN c.created_at END
 			FROM counted c JOIN call_rollups r ON r.org_id = c.org_id AND r.hour = c.hour AND r.agent_id = c.agent_id AND r.campaign_id = coalesce(c.campaign_id, '')`,
 	} {
 		h.ExecLong(t, sql)

@@ -47,6 +47,11 @@ func (f *Follower) Step(ctx context.Context) (n int, err error) {
 		}
 		ids, fault := db.Collect(ctx, tx, "", pgx.RowTo[string], `
 			DELETE FROM call_changes WHERE id IN (SELECT id FROM call_changes ORDER BY id LIMIT $1) RETURNING call_id`, changesAtOnce)
+		if n = len(ids); fault == nil && n < changesAtOnce {
+			var more []string
+			more, fault = db.Collect(ctx, tx, "", pgx.RowTo[string], withoutSlowestSQL, changesAtOnce-n)
+			ids = append(ids, more...)
+		}
 		if n = len(ids); fault != nil || n == 0 {
 			return fault
 		}
@@ -54,6 +59,10 @@ func (f *Follower) Step(ctx context.Context) (n int, err error) {
 	})
 	return n, db.Wrap(err, "statistics of calls")
 }
+
+// withoutSlowestSQL selects the newest calls whose slowest response is not stored: the previous release counted them.
+const withoutSlowestSQL = `
+SELECT call_id FROM call_stats WHERE slowest_ms IS NULL AND times <> '' ORDER BY call_id DESC LIMIT $1`
 
 // lockSQL is the key of the advisory lock that only the process has that counts.
 const lockSQL = "hashtextextended('statistics of calls', 0)"
@@ -66,21 +75,21 @@ func distinct(ids []string) []string {
 // factsSQL reads facts of the calls $1.
 const factsSQL = `
 SELECT x.id, coalesce(c.erased_at IS NULL AND c.status IN ('ended', 'failed'), false),
-	coalesce(c.org_id, r.org_id, ''), coalesce(date_trunc('hour', c.created_at, 'UTC'), r.hour, 'epoch'), coalesce(c.agent_id, r.agent_id, ''), coalesce(c.campaign_id, r.campaign_id, ''),
+	coalesce(c.created_at, 'epoch'), coalesce(c.org_id, r.org_id, ''), coalesce(date_trunc('hour', c.created_at, 'UTC'), r.hour, 'epoch'), coalesce(c.agent_id, r.agent_id, ''), coalesce(c.campaign_id, r.campaign_id, ''),
 	c.dialed_at, c.answered_at, c.ended_at, coalesce(c.call_type, ''), coalesce(c.answered_by, ''), coalesce(c.disconnection_reason, ''),
 	CASE c.call_analysis->>'success' WHEN 'true' THEN true WHEN 'false' THEN false END, c.cost_nano, coalesce(c.to_number, ''),
 	coalesce((SELECT a.zone FROM contact_attempts a WHERE a.call_id = x.id), ''), coalesce(o.timezone, ''),
 	ARRAY(SELECT item::text FROM call_turns WHERE call_id = x.id ORDER BY n), p.pack,
-	r.id, coalesce(s.outcome, 0), s.successful, coalesce(s.talk_ms, 0), s.cost_nano, s.cell::int, coalesce(s.times, '')
+	r.id, coalesce(s.outcome, 0), s.successful, coalesce(s.talk_ms, 0), s.cost_nano, s.cell::int, coalesce(s.times, ''), coalesce(s.slowest_ms, 0)
 FROM unnest($1::text[]) AS x (id) LEFT JOIN calls c ON c.id = x.id LEFT JOIN organizations o ON o.id = c.org_id
 LEFT JOIN call_packs p ON p.call_id = x.id LEFT JOIN call_stats s ON s.call_id = x.id LEFT JOIN call_rollups r ON r.id = s.rollup_id`
 
 func scanFacts(row pgx.CollectableRow) (f facts, err error) {
 	b := &f.before
 	err = row.Scan(
-		&f.id, &f.counts, &f.org, &f.hour, &f.agent, &f.campaign, &f.dialed, &f.answered, &f.ended, &f.callType, &f.answeredBy, &f.reason,
-		&f.successful, &f.cost, &f.number, &f.zone, &f.organization, &f.turns, &f.pack,
-		&f.rollup, &b.outcome, &b.successful, &b.talk, &b.cost, &b.cell, &b.times)
+		&f.id, &f.counts, &f.created, &f.org, &f.hour, &f.agent, &f.campaign, &f.dialed, &f.answered, &f.ended, &f.callType,
+		&f.answeredBy, &f.reason, &f.successful, &f.cost, &f.number, &f.zone, &f.organization, &f.turns, &f.pack,
+		&f.rollup, &b.outcome, &b.successful, &b.talk, &b.cost, &b.cell, &b.times, &b.slowest)
 	f.hour = f.hour.UTC()
 	return f, err
 }
@@ -119,6 +128,9 @@ func (f *Follower) countOne(c *facts, rollups *rollupSet, changes *statChanges) 
 	}
 	switch {
 	case at != nil && c.counts && now.equal(c.before):
+		if now.slowest != c.before.slowest {
+			changes.add(c, at, now)
+		}
 		return nil
 	case at != nil:
 		if err = at.add(c.before, -1); err != nil {
@@ -131,7 +143,7 @@ func (f *Follower) countOne(c *facts, rollups *rollupSet, changes *statChanges) 
 		changes.gone = append(changes.gone, c.id)
 		return nil
 	}
-	changes.add(c.id, at, now)
+	changes.add(c, at, now)
 	return at.add(now, 1)
 }
 
@@ -146,10 +158,14 @@ type statChanges struct {
 	cost     []*int64
 	cells    []*int
 	times    [][]byte
+	orgs     []string
+	created  []time.Time
+	slowest  []int
 }
 
-func (w *statChanges) add(id string, at *rollup, s stat) {
-	w.ids, w.rollups, w.times = append(w.ids, id), append(w.rollups, at), append(w.times, s.times)
+func (w *statChanges) add(c *facts, at *rollup, s stat) {
+	w.ids, w.rollups, w.times = append(w.ids, c.id), append(w.rollups, at), append(w.times, s.times)
+	w.orgs, w.created, w.slowest = append(w.orgs, c.org), append(w.created, c.created), append(w.slowest, s.slowest)
 	w.outcomes, w.judged = append(w.outcomes, int(s.outcome)), append(w.judged, s.successful)
 	w.talk, w.cost, w.cells = append(w.talk, s.talk), append(w.cost, s.cost), append(w.cells, s.cell)
 }
@@ -167,12 +183,17 @@ func (w *statChanges) write(ctx context.Context, tx pgx.Tx) error {
 	for i, r := range w.rollups {
 		rollups[i] = r.id
 	}
+	// Only calls with a response time need the columns of the list that begins with the slowest.
 	_, err := tx.Exec(ctx, `
-		INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, cell, times)
-		SELECT * FROM unnest($1::text[], $2::bigint[], $3::int[], $4::boolean[], $5::bigint[], $6::bigint[], $7::int[], $8::bytea[])
+		INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, cell, times, slowest_ms, org_id, created_at)
+		SELECT id, rollup, outcome, successful, talk, cost, cell, times, nullif(slowest, 0),
+			CASE WHEN slowest > 0 THEN org END, CASE WHEN slowest > 0 THEN created END
+		FROM unnest($1::text[], $2::bigint[], $3::int[], $4::boolean[], $5::bigint[], $6::bigint[], $7::int[], $8::bytea[], $9::int[], $10::text[], $11::timestamptz[])
+			AS x (id, rollup, outcome, successful, talk, cost, cell, times, slowest, org, created)
 		ON CONFLICT (call_id) DO UPDATE SET rollup_id = excluded.rollup_id, outcome = excluded.outcome, successful = excluded.successful,
-			talk_ms = excluded.talk_ms, cost_nano = excluded.cost_nano, cell = excluded.cell, times = excluded.times`,
-		w.ids, rollups, w.outcomes, w.judged, w.talk, w.cost, w.cells, w.times)
+			talk_ms = excluded.talk_ms, cost_nano = excluded.cost_nano, cell = excluded.cell, times = excluded.times,
+			slowest_ms = excluded.slowest_ms, org_id = excluded.org_id, created_at = excluded.created_at`,
+		w.ids, rollups, w.outcomes, w.judged, w.talk, w.cost, w.cells, w.times, w.slowest, w.orgs, w.created)
 	return err
 }
 

@@ -124,17 +124,24 @@ func Pending(ctx context.Context, q db.Querier, most int) (n int, err error) {
 	return n, db.Wrap(err, "statistics")
 }
 
-// ResponseTimes returns the 95th percentile of the response times of calls in ms, by id. It has no call without one.
-func ResponseTimes(ctx context.Context, q db.Querier, ids []string) (map[string]float64, error) {
-	all := map[string]float64{}
+// A Response has the response times of a call in ms.
+type Response struct {
+	P95     float64
+	Slowest int // 0 until it is counted
+}
+
+// ResponseTimes returns the response times of calls by id. It has no call without one.
+func ResponseTimes(ctx context.Context, q db.Querier, ids []string) (map[string]Response, error) {
+	all := map[string]Response{}
 	var id string
 	var times []byte
-	return all, db.Each(ctx, q, "response times", []any{&id, &times}, func() error {
+	var slowest int
+	return all, db.Each(ctx, q, "response times", []any{&id, &times, &slowest}, func() error {
 		var h Histogram
 		err := h.merge(times, 1)
 		if ms, ok := h.Percentile(.95); ok && err == nil {
-			all[id] = ms
+			all[id] = Response{ms, slowest}
 		}
 		return err
-	}, "SELECT call_id, times FROM call_stats WHERE call_id = ANY ($1) AND times <> ''", ids)
+	}, "SELECT call_id, times, coalesce(slowest_ms, 0) FROM call_stats WHERE call_id = ANY ($1) AND times <> ''", ids)
 }

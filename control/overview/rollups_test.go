@@ -216,6 +216,51 @@ func TestRollupsEqualRecount(t *testing.T) {
 		t.Error("the recount finds nothing wrong in damaged statistics")
 	}
 	b.compare("after repair")
+	b.compareSlowest(0)
+	b.exec("UPDATE call_stats SET slowest_ms = NULL, org_id = NULL, created_at = NULL") // as the previous release writes rows
+	for {
+		if n, err := f.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		} else if n == 0 {
+			break
+		}
+	}
+	b.compareSlowest(.04)
+}
+
+// compareSlowest fails if the slowest response of a call differs from the one that is stored. Without turns it may differ by
+// a share of error.
+func (b *bench) compareSlowest(share float64) {
+	b.Helper()
+	type row struct {
+		ID      string
+		Turns   bool
+		Slowest *int
+		Same    bool // organization and time are those of the call
+	}
+	all, err := db.Collect(b.Context(), b.db.Pool, "slowest", pgx.RowToStructByPos[row], `
+		SELECT call_id, EXISTS (SELECT FROM call_turns t WHERE t.call_id = s.call_id), slowest_ms, (s.org_id, s.created_at) = (c.org_id, c.created_at) IS TRUE
+		FROM call_stats s JOIN calls c ON c.id = s.call_id`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	timed := 0
+	for _, r := range all {
+		want := 0.0
+		for _, ms := range b.times[r.ID] {
+			want = max(want, ms)
+		}
+		if want == 0 && r.Slowest == nil {
+			continue
+		}
+		timed++
+		if may := want * share; r.Slowest == nil || !r.Same || math.Abs(float64(*r.Slowest)-want) > may && (r.Turns || want >= 50) {
+			b.Errorf("%+v, want %v", r, want)
+		}
+	}
+	if timed < 10 {
+		b.Errorf("%d calls have response times: the test is ineffective", timed)
+	}
 }
 
 // follow counts all changes.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/parley-voice/parley/control"
@@ -63,8 +64,10 @@ type stat struct {
 	cost       *int64
 	cell       *int // hour of the callee's week; nil: not dialed
 	times      []byte
+	slowest    int // longest response time in ms, at least 1; 0 without response times
 }
 
+// equal reports whether two calls add the same to a rollup.
 func (s stat) equal(o stat) bool {
 	return s.outcome == o.outcome && s.talk == o.talk && same(s.successful, o.successful) && same(s.cost, o.cost) && same(s.cell, o.cell) &&
 		bytes.Equal(s.times, o.times)
@@ -79,6 +82,7 @@ type facts struct {
 	key
 
 	id                         string
+	created                    time.Time
 	counts                     bool // the call exists, has ended, and is not erased
 	dialed, answered, ended    *time.Time
 	callType, answeredBy       string
@@ -98,9 +102,9 @@ func (f *facts) evaluate(locate func(digits string) string) (stat, error) {
 	if !f.counts {
 		return stat{}, nil
 	}
-	h, err := responseTimes(f.turns, f.pack)
+	h, slowest, err := responseTimes(f.turns, f.pack)
 	if err != nil {
-		h, err = Histogram{}, fmt.Errorf("call %s: %w", f.id, err)
+		h, slowest, err = Histogram{}, 0, fmt.Errorf("call %s: %w", f.id, err)
 	}
 	dialed := f.dialed
 	if f.callType == control.Web {
@@ -108,7 +112,7 @@ func (f *facts) evaluate(locate func(digits string) string) (stat, error) {
 	}
 	s := stat{
 		outcome:    outcomeOf(f.answered != nil, dialed != nil, f.answeredBy, f.reason),
-		successful: f.successful, cost: f.cost, times: h.encode(),
+		successful: f.successful, cost: f.cost, times: h.encode(), slowest: slowest,
 	}
 	if f.answered != nil && f.ended != nil {
 		s.talk = max(f.ended.Sub(*f.answered).Milliseconds(), 0)
@@ -120,10 +124,21 @@ func (f *facts) evaluate(locate func(digits string) string) (stat, error) {
 		s.successful = f.before.successful
 	}
 	if len(s.times) == 0 && len(f.before.times) > 0 {
-		s.times = f.before.times
+		s.times, s.slowest = f.before.times, cmp.Or(f.before.slowest, slowestOf(f.before.times))
 	}
 	return s, err
 }
+
+// slowestOf estimates the longest of encoded response times, whose exact value is not stored.
+func slowestOf(times []byte) int {
+	var h Histogram
+	_ = h.merge(times, 1) // of damaged times the readable part
+	ms, _ := h.Percentile(1)
+	return wholeMS(ms)
+}
+
+// wholeMS rounds a response time to at least 1 ms.
+func wholeMS(ms float64) int { return max(1, int(math.Round(ms))) }
 
 // place returns the time zone of the callee: that of the contact, of the number, or of the organization.
 func (f *facts) place(locate func(digits string) string) *time.Location {
@@ -144,17 +159,18 @@ func weekHour(t time.Time, zone *time.Location) int {
 	return 24*int(local.Weekday()) + local.Hour()
 }
 
-// responseTimes returns the response times of a call, whose turns are JSON texts or in a pack. The greeting does not
-// count.
-func responseTimes(turns []string, pack []byte) (h Histogram, err error) {
+// responseTimes returns the response times of a call, whose turns are JSON texts or in a pack, and the longest of them;
+// 0 without any. The greeting does not count.
+func responseTimes(turns []string, pack []byte) (h Histogram, slowest int, err error) {
 	var s agentTurns
 	if err = s.add(turns, pack); err != nil {
-		return h, err
+		return h, 0, err
 	}
 	for _, ms := range s.times {
 		h.Add(ms)
+		slowest = max(slowest, wholeMS(ms))
 	}
-	return h, nil
+	return h, slowest, nil
 }
 
 // Sums are statistics of calls.

@@ -46,6 +46,9 @@ func ColumnNames() map[string][]string {
 // whole table.
 func (s *Store) Explain(ctx context.Context, f Filter) (string, int, error) {
 	q := f.plan(defaultScan)
+	if f.Slowest {
+		q = f.planSlowest(defaultScan, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+	}
 	var text []byte
 	args := append([]any{pgx.QueryExecModeExec}, q.Args...)
 	if err := s.Pool.QueryRow(ctx, "EXPLAIN (ANALYZE, FORMAT JSON) "+q.Page, args...).Scan(&text); err != nil {

@@ -31,7 +31,8 @@ const (
 	listTimeout = 2 * time.Second
 )
 
-// List returns a page of calls without their variables. The newest calls come first unless f.Ascending is set.
+// List returns a page of calls without their variables. The newest calls come first, or the slowest, unless f.Ascending is
+// set.
 func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 	var p Page
 	began := time.Now()
@@ -46,15 +47,18 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 				return err
 			}
 		}
-		rest := f
+		rest, next := f, listOnce
+		if f.Slowest {
+			next = listSlowest
+		}
 		for scan := cmp.Or(s.Scan, defaultScan); ; scan *= scanGrowth {
-			next, err := listOnce(ctx, tx, rest, scan)
+			part, err := next(ctx, tx, rest, scan)
 			if err != nil {
 				return err
 			}
-			p.Calls = append(p.Calls, next.Calls...)
-			p.More, p.EndTime, p.EndID = next.More, next.EndTime, next.EndID
-			rest.Limit -= len(next.Calls)
+			p.Calls = append(p.Calls, part.Calls...)
+			p.More, p.EndTime, p.EndID = part.More, part.EndTime, part.EndID
+			rest.Limit -= len(part.Calls)
 			if !p.More || rest.Limit == 0 || time.Since(began) > listTimeout {
 				return nil
 			}

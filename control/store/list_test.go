@@ -32,9 +32,10 @@ func (b *fixture) insertCalls(n int) {
 			CASE WHEN g % 6 = 1 THEN 'busy' WHEN g % 6 < 3 THEN 'callee_hangup' END,
 			CASE WHEN g % 29 = 0 THEN now() END
 		FROM generate_series(1, $2) g`, b.org, n)
-	b.exec(`INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, times)
+	b.exec(`INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, times, slowest_ms, org_id, created_at)
 		SELECT id, 1, CASE WHEN answered_by = 'voicemail' THEN 1 WHEN disconnection_reason = 'busy' THEN 3 ELSE 0 END,
-			CASE WHEN n % 2 = 0 THEN n % 4 = 0 END, 1000, CASE WHEN n % 3 = 0 THEN 5 END, CASE WHEN n % 5 = 0 THEN '\x0101'::bytea ELSE '' END
+			CASE WHEN n % 2 = 0 THEN n % 4 = 0 END, 1000, CASE WHEN n % 3 = 0 THEN 5 END, CASE WHEN n % 5 = 0 THEN '\x0101'::bytea ELSE '' END,
+			CASE WHEN n % 5 = 0 THEN 300 + n % 7 END, CASE WHEN n % 5 = 0 THEN org_id END, CASE WHEN n % 5 = 0 THEN created_at END
 		FROM calls, LATERAL (SELECT right(id, 9)::int AS n) x WHERE status IN ('ended', 'failed') AND erased_at IS NULL`)
 }
 
@@ -115,9 +116,12 @@ func TestListMatchesFilter(t *testing.T) {
 		conds = append(conds, counted(t, &f)...)
 		b.store.Scan = rapid.SampledFrom([]int{3, 20, 1000}).Draw(t, "scan")
 
-		order := " ORDER BY created_at, id"
+		order, from := " ORDER BY created_at, id", "calls"
+		if f.Slowest = rapid.Bool().Draw(t, "slowest first"); f.Slowest {
+			order, from = " ORDER BY slowest_ms, id", "calls JOIN (SELECT call_id, slowest_ms FROM call_stats WHERE slowest_ms IS NOT NULL) s ON s.call_id = id"
+		}
 		var want []string
-		sql := "SELECT coalesce(array_agg(id" + order + "), '{}') FROM calls WHERE " + strings.Join(conds, " AND ")
+		sql := "SELECT coalesce(array_agg(id" + order + "), '{}') FROM " + from + " WHERE " + strings.Join(conds, " AND ")
 		if err := b.db.Pool.QueryRow(b.t.Context(), sql).Scan(&want); err != nil {
 			t.Fatal(err)
 		}
@@ -184,12 +188,14 @@ func TestListReadsFewRows(t *testing.T) {
 		"to": {To: "12025550123"}, "from": {From: "77010000000"}, "long": {MinDurationS: &least}, "duration": {MinDurationS: &least, MaxDurationS: &most},
 		"spans":   {Created: []store.Span{{From: time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC), To: time.Date(2026, 1, 1, 0, 11, 0, 0, time.UTC)}}},
 		"outcome": {Counted: store.Counted{Outcomes: []int{3}}}, "success": {Counted: store.Counted{Judged: true}}, "agent id": {AgentIDs: []string{"agt_x"}},
-		"no campaign": {WithoutCampaign: true},
-		"two":         {Statuses: []string{"ended"}, Agents: []string{"agent1"}}, "two that nobody has": {Statuses: []string{"ended"}, Reasons: []string{"busy"}},
+		"no campaign": {WithoutCampaign: true}, "slowest": {Slowest: true}, "slowest of an agent": {Slowest: true, Agents: []string{"agent1"}}, "slowest of a contact": {Slowest: true, Contacts: []string{"con_70"}},
+		"two": {Statuses: []string{"ended"}, Agents: []string{"agent1"}}, "two that nobody has": {Statuses: []string{"ended"}, Reasons: []string{"busy"}},
 	} {
 		for _, last := range []string{"", fmt.Sprintf("call_%026d", 9000)} {
 			f.OrgID, f.Limit, f.AfterID = b.org, 50, last
-			f.AfterTime = time.Date(2026, 1, 1, 0, 50, 0, 0, time.UTC)
+			if f.AfterTime = time.Date(2026, 1, 1, 0, 50, 0, 0, time.UTC); f.Slowest {
+				f.AfterTime = store.SlowestPosition(303)
+			}
 			plan, read, err := b.store.Explain(t.Context(), f)
 			if err != nil {
 				t.Fatal(err)

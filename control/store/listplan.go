@@ -35,7 +35,10 @@ type Filter struct {
 	Scores    []int
 	ids       []string // ids of the calls to select from
 	Ascending bool
-	AfterTime time.Time // with AfterID: the last call of the previous page
+	// Slowest orders calls by their slowest response instead of their time, and selects those that have one.
+	Slowest bool
+	// AfterTime and AfterID are the last call of the previous page. With Slowest, AfterTime is its SlowestPosition.
+	AfterTime time.Time
 	AfterID   string
 	Limit     int
 }
@@ -239,8 +242,8 @@ func (f Filter) scored() clause {
 
 // textLeads reports whether a search begins with the words of transcripts. Otherwise another condition selects few calls.
 func (f Filter) textLeads() bool {
-	few := len(f.Contacts) > 0 || len(f.ExternalIDs) > 0 || f.To != "" || f.Tag != "" || len(f.Scores) > 0
-	return f.Text != "" && !few
+	few := f.hasFewCalls() || f.Tag != "" || len(f.Scores) > 0
+	return f.Text != "" && !few && !f.Slowest
 }
 
 // unindexed returns a clause that no index supports.

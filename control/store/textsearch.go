@@ -94,18 +94,9 @@ func (s *textSearch) begin(ctx context.Context) (bool, error) {
 	if _, err := s.tx.Exec(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
 		return false, err
 	}
-	var first, last *time.Time
-	err := s.tx.QueryRow(ctx,
-		"SELECT min(created_at), max(created_at) FROM calls WHERE org_id = $1 AND erased_at IS NULL", s.f.OrgID).Scan(&first, &last)
-	if err != nil || first == nil {
+	from, to, ok, err := createdBetween(ctx, s.tx, s.f)
+	if err != nil || !ok {
 		return false, err
-	}
-	from, to := *first, last.Add(time.Microsecond)
-	if t := s.f.CreatedAfter; t != nil && t.After(from) {
-		from = *t
-	}
-	if t := s.f.CreatedBefore; t != nil && t.Before(to) {
-		to = *t
 	}
 	if s.f.AfterID != "" {
 		switch t := s.f.AfterTime; {

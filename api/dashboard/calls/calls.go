@@ -115,7 +115,9 @@ func filters(r *ui.Request, talkers, tags []ui.Option) []filter {
 		{
 			Field: ui.Field{
 				Name: "order", Label: "Order", Kind: ui.Select,
-				Options: []ui.Option{{Label: "newest first"}, {Value: "asc", Label: "oldest first"}},
+				Options: []ui.Option{
+					{Label: "newest first"}, {Value: "asc", Label: "oldest first"}, {Value: slowestFirst, Label: "slowest response first"},
+				},
 			},
 			more: true,
 		},
@@ -136,6 +138,8 @@ type searchPage struct {
 	Filtered    bool
 	Range       string // chosen range of days; empty for all or for own dates
 	Ranges      []dayRange
+	Orders      []order
+	Slowest     bool // the calls are ordered by their slowest response
 	Refused     string
 	Calls       []row
 	Columns     []column // all; Shown are the chosen ones
@@ -146,15 +150,15 @@ type searchPage struct {
 }
 
 func (c *Calls) search(r *ui.Request) (ui.Page, error) {
-	s := searchPage{Columns: columnsOf(r)}
-	for _, c := range s.Columns {
-		if c.On {
-			s.Shown = append(s.Shown, c)
-		}
-	}
 	chosen, err := readSearch(r)
 	if err != nil && !isRefused(err) {
 		return ui.Page{}, err
+	}
+	s := searchPage{Columns: columnsOf(r), Slowest: chosen.narrow.Slowest}
+	for _, c := range s.Columns {
+		if c.On || s.Slowest && c.Key == slowestColumn {
+			s.Shown = append(s.Shown, c)
+		}
 	}
 	for _, f := range chosen.filters {
 		if f.more {
@@ -165,6 +169,7 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	s.Filtered, s.Query = len(chosen.link) > 0, chosen.suffix()
+	s.Orders = orderLinks(r.URL("calls"), chosen.link)
 	s.Range, s.Ranges = chosen.link.Get("range"), rangeLinks(r.URL("calls"), chosen.link)
 	if err == nil {
 		var found store.Page

@@ -29,6 +29,7 @@ func allColumns() []column {
 		{"started", "Started", "", true},
 		{"duration", "Duration", "number nowrap", true},
 		{"response", "Response p95", "number nowrap", true},
+		{slowestColumn, "Slowest response", "number nowrap", false},
 		{"cost", "Cost", "number nowrap", true},
 		{"score", "Score", "nowrap", true},
 		{"tags", "Tags", "", true},
@@ -37,6 +38,9 @@ func allColumns() []column {
 		{"reason", "End reason", "", true},
 	}
 }
+
+// slowestColumn is the column by which a list may be ordered.
+const slowestColumn = "slowest"
 
 // columnsOf returns the columns as the browser has chosen them.
 func columnsOf(r *ui.Request) []column {

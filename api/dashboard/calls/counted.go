@@ -15,6 +15,9 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
+// slowestFirst is the value of the order that begins with the slowest response.
+const slowestFirst = "slowest"
+
 // without is the value of the campaign filter that selects calls of no campaign.
 const without = "none"
 
@@ -95,6 +98,11 @@ func readSearch(r *ui.Request) (search, error) {
 		return s, err
 	}
 	s.agent(talkers)
+	if s.query.Get("order") == slowestFirst {
+		s.query.Del("order")
+		s.query.Set(slowestFirst, "yes")
+		s.narrow.Slowest = true
+	}
 	if s.query.Get("campaign_id") == without {
 		s.query.Del("campaign_id")
 		s.query.Set("without", "campaign")
@@ -213,7 +221,7 @@ func (s *search) week(from, to time.Time, zone *time.Location) error {
 // apply adds the conditions that the API does not have.
 func (s *search) apply(f *store.Filter) {
 	f.AgentIDs, f.WithoutCampaign, f.Counted, f.Created = s.narrow.AgentIDs, s.narrow.WithoutCampaign, s.narrow.Counted, s.narrow.Created
-	f.Text, f.Tag, f.Scores = s.text, s.narrow.Tag, s.narrow.Scores
+	f.Text, f.Tag, f.Scores, f.Slowest = s.text, s.narrow.Tag, s.narrow.Scores, s.narrow.Slowest
 	if s.narrow.CreatedAfter != nil {
 		f.CreatedAfter = s.narrow.CreatedAfter
 	}
@@ -264,6 +272,25 @@ func rangeLinks(path string, link url.Values) []dayRange {
 			to.Set("range", all[i].Key)
 		}
 		all[i].Href, all[i].Here = path+"?"+to.Encode(), !own && link.Get("range") == all[i].Key
+	}
+	return all
+}
+
+// An order is a choice of the order of the list.
+type order struct {
+	Label, Href string
+	Here        bool
+}
+
+// orderLinks returns links to the common orders, with the filters as they are.
+func orderLinks(path string, link url.Values) []order {
+	var all []order
+	for _, o := range []struct{ key, label string }{{"", "Newest first"}, {slowestFirst, "Slowest response first"}} {
+		to := maps.Clone(link)
+		if to.Del("order"); o.key != "" {
+			to.Set("order", o.key)
+		}
+		all = append(all, order{o.label, path + "?" + to.Encode(), link.Get("order") == o.key})
 	}
 	return all
 }

@@ -105,6 +105,7 @@ func exportHead() []string {
 	return []string{
 		"call_id", "created", "dialed", "answered", "ended", "direction", "number", "caller_number", "name", "agent", "campaign_id",
 		"status", "disconnection_reason", "answered_by", "duration_s", "response_p95_ms", "cost", "currency", "score", "tags", "sentiment", "recording",
+		"response_slowest_ms",
 	}
 }
 
@@ -138,7 +139,7 @@ func (c *Calls) exportRows(r *ui.Request, w *csv.Writer, all []control.Call) err
 			digits(x.To), digits(x.From), x.Name, x.AgentName, x.CampaignID,
 			string(x.Status), string(x.Reason), x.AnsweredBy, number(s.Took.Seconds(), 1), number(s.Response, 0), cost, currency,
 			number(float64(s.Score), 0), strings.Join(s.Tags, "; "), s.Sentiment,
-			string(x.RecordingStatus),
+			string(x.RecordingStatus), number(float64(s.Slowest), 0),
 		}
 		for n, cell := range line {
 			line[n] = ui.CSVText(cell)

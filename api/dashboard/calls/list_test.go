@@ -3,7 +3,10 @@ package calls_test
 import (
 	"encoding/csv"
 	"fmt"
+	"html"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,5 +117,44 @@ func TestExport(t *testing.T) {
 	}
 	if a = h.SignIn(t, "vera").Get("calls/export?q=the"); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("%d %s", a.Status, fmt.Sprint(a.Text()))
+	}
+}
+
+// TestSlowestFirst lists the calls with a response time by the slowest one, page by page, and moves from call to call.
+func TestSlowestFirst(t *testing.T) {
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	h.FurnishFigures(t, 400)
+	want := strings.Fields(h.Text(t, `SELECT string_agg(c.id, ' ' ORDER BY (SELECT max((item->'metrics'->>'turn_ms')::float8) FROM call_turns WHERE call_id = c.id) DESC, c.id DESC)
+		FROM calls c WHERE id = 'call_1' OR answered_by = 'human' AND right(id, 1) <> '7'`))
+	b := h.SignIn(t, "vera")
+	link := regexp.MustCompile(`<a class="row" href="[^"]*/calls/(call_[^"?]*)\?order=slowest#slowest"`)
+	next := regexp.MustCompile(`<a class="button" href="([^"]*)" rel="next">`)
+	var got []string
+	for path := "calls?order=slowest"; path != ""; {
+		page := b.Get(path).Body
+		for _, m := range link.FindAllStringSubmatch(page, -1) {
+			got = append(got, m[1])
+		}
+		path = ""
+		if m := next.FindStringSubmatch(page); m != nil {
+			path = html.UnescapeString(m[1])
+		}
+	}
+	if len(want) < 105 || !slices.Equal(got, want) {
+		t.Fatalf("%d calls, want %d: %q, want %q", len(got), len(want), got[:min(len(got), 3)], want[:3])
+	}
+	for from, to := range map[string]string{want[0] + "/next": want[1], want[70] + "/previous": want[69], want[0] + "/previous": want[0], want[len(want)-1] + "/next": want[len(want)-1]} {
+		if a := b.Get("calls/" + from + "?order=slowest"); !strings.HasSuffix(a.Location(), "/calls/"+to+"?order=slowest#slowest") {
+			t.Errorf("%s leads to %q, want %s", from, a.Location(), to)
+		}
+	}
+	page := b.Get("calls?order=slowest&agent_id=agt_renewals&range=month")
+	if text := page.Text(); !strings.Contains(text, "Slowest response") || !strings.Contains(page.Body, `aria-sort="descending"`) {
+		t.Errorf("the list of an agent: %s", text)
+	}
+	h.Exec(t, "UPDATE calls SET erased_at = now() WHERE id = $1", want[0]) // the statistics still have it
+	if m := link.FindStringSubmatch(b.Get("calls?order=slowest").Body); m == nil || m[1] != want[1] {
+		t.Errorf("an erased call is listed: %q", m)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/control/overview"
 	"github.com/parley-voice/parley/control/store"
 )
 
@@ -23,10 +24,18 @@ func (c *Calls) neighbor(r *ui.Request, previous bool) error {
 		return err
 	}
 	chosen.query.Del("cursor")
+	after := call.CreatedAt
+	if chosen.narrow.Slowest {
+		times, fault := overview.ResponseTimes(r.Context(), r.DB(), []string{call.ID})
+		if fault != nil {
+			return fault
+		}
+		after = store.SlowestPosition(times[call.ID].Slowest)
+	}
 	found, _, err := c.API.Find(r.Context(), r.Org(), chosen.query, func(f *store.Filter) {
 		chosen.apply(f)
 		f.Ascending = f.Ascending != previous
-		f.AfterTime, f.AfterID, f.Limit = call.CreatedAt, call.ID, 1
+		f.AfterTime, f.AfterID, f.Limit = after, call.ID, 1
 	})
 	if err != nil {
 		return err
@@ -41,7 +50,11 @@ func (c *Calls) neighbor(r *ui.Request, previous bool) error {
 		err = r.Notify("This is the last call of the list.")
 	}
 	if err == nil {
-		http.Redirect(r.Writer, r.HTTP, r.URL("calls/"+id+chosen.suffix()), http.StatusSeeOther)
+		to := r.URL("calls/" + id + chosen.suffix())
+		if chosen.narrow.Slowest {
+			to += "#" + slowestFirst
+		}
+		http.Redirect(r.Writer, r.HTTP, to, http.StatusSeeOther)
 	}
 	return err
 }

@@ -45,6 +45,7 @@ type one struct {
 	Lines      []line
 	Timeline   any // an SVG drawing
 	Turns      []chart.Turn
+	Slowest    *chart.Turn // nil without a response time
 	Phases     []chart.Phase
 	Playable   bool
 	Recording  string // why there is no recording; empty if there is one
@@ -99,6 +100,9 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	var stretches []chart.Stretch
 	o.Lines, stretches = transcript(c.API.View.Call(call, said).Transcript)
 	placeTurns(o.Turns, o.Lines)
+	if i := slices.IndexFunc(o.Turns, func(t chart.Turn) bool { return t.Slowest }); i >= 0 {
+		o.Slowest = &o.Turns[i]
+	}
 	o.Timeline = chart.Timeline(stretches, o.Turns, o.Took.Seconds())
 	if len(call.Quality) > 0 {
 		o.Quality = &control.AudioQuality{}

@@ -26,6 +26,7 @@ type row struct {
 	From, Campaign, Sentiment, Cost string
 	Recorded                        bool
 	Response                        float64 // p95 of the response times in ms; 0 without one
+	Slowest                         int     // ms; 0 without response times
 	Said                            *store.Excerpt
 	store.Label
 }
@@ -51,7 +52,7 @@ func (c *Calls) rows(ctx context.Context, words *ui.Words, all []control.Call, t
 		}
 	}
 	for i, id := range ids {
-		shown[i].Response, shown[i].Label = times[id], labels[id]
+		shown[i].Response, shown[i].Slowest, shown[i].Label = times[id].P95, times[id].Slowest, labels[id]
 		if e, ok := said[id]; ok {
 			shown[i].Said = &e
 		}

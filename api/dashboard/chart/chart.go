@@ -42,7 +42,22 @@ type Turn struct {
 	Ending, Reason         string
 	Interrupted, Estimated bool
 	MergedFrom             int
+	Slowest                bool // no answer took longer; the greeting does not count
 	Bar                    template.HTML
+
+	greeting bool // no caller spoke before
+}
+
+// lead is how many seconds before the caller's last word the playback of a turn begins.
+const lead = 2.0
+
+// From returns from where to play the turn: shortly before the caller's last word, in seconds from the answer of the
+// call. It is 0 if this is not known.
+func (t Turn) From() float64 {
+	if t.At == 0 {
+		return 0
+	}
+	return max(t.At-t.Total/1000-lead, 0.001)
 }
 
 // Disclosed formats the duration of the disclosure; empty without one.
@@ -66,7 +81,7 @@ type Part struct {
 func Turns(items []json.RawMessage) []Turn {
 	all := make([]Turn, 0, len(items))
 	longest := 1000.0
-	for _, item := range items {
+	for i, item := range items {
 		var t struct {
 			Turn        int
 			Metrics     map[string]any
@@ -91,15 +106,30 @@ func Turns(items []json.RawMessage) []Turn {
 		if raw, ok := t.Metrics["raw"].(map[string]any); ok {
 			out.Disclosure, _ = raw["disclosure_ms"].(float64)
 		}
-		if _, caller := t.Metrics["vad_ms"]; caller || t.Turn > 0 {
+		_, caller := t.Metrics["vad_ms"]
+		if caller || t.Turn > 0 {
 			longest = max(longest, sum)
 		}
+		out.greeting = !caller && i == 0
 		all = append(all, out)
 	}
+	markSlowest(all)
 	for i := range all {
 		all[i].Bar = bar(all[i], longest)
 	}
 	return all
+}
+
+func markSlowest(all []Turn) {
+	at := -1
+	for i, t := range all {
+		if !t.greeting && t.Total > 0 && (at < 0 || t.Total > all[at].Total) {
+			at = i
+		}
+	}
+	if at >= 0 {
+		all[at].Slowest = true
+	}
 }
 
 // width is the width of a drawing in its own units.
@@ -247,6 +277,13 @@ func Timeline(all []Stretch, turns []Turn, seconds float64) template.HTML {
 	}
 	for _, t := range turns {
 		at := t.At
+		if t.Slowest && at > 0 {
+			from := max(at-t.Total/1000, 0)
+			fmt.Fprintf(
+				&b, `<rect class="slowest" x="%.2f" y="0" width="%.2f" height="%d"><title>Slowest response: %.0f ms</title></rect>`,
+				width*from/seconds, width*(at-from)/seconds, phaseTop+phases+laneTop, t.Total,
+			)
+		}
 		for i := len(t.Parts) - 1; i >= 0 && t.At > 0; i-- {
 			p := t.Parts[i]
 			at = max(at-p.MS/1000, 0)

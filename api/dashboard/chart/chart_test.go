@@ -69,6 +69,9 @@ func TestGreeting(t *testing.T) {
 	for _, turn := range all {
 		checkSVG(t, string(turn.Bar))
 	}
+	if all[0].Slowest || !all[1].Slowest || all[2].Slowest {
+		t.Errorf("the slowest of %+v", all)
+	}
 	if b := string(all[0].Bar); all[0].Disclosure != 6000 || all[0].Total != 400 || !strings.Contains(b, "voice 100 ms; then the disclosure, 6.0 s") || !strings.Contains(b, `class="p-dis" d="M400.0 0h4.0`) || strings.Contains(b, "M1000") {
 		t.Errorf("%+v", all[0])
 	}

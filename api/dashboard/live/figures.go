@@ -82,19 +82,19 @@ func (f figures) Success() number {
 	return f.linked(f.Successful, percent(share(f.Successful, f.Judged)), []string{"success", "yes"})
 }
 
-func (f figures) response(part float64) number {
+func (f figures) response(part float64, filters ...string) number {
 	ms, ok := f.Times.Percentile(part)
 	if !ok {
 		return none()
 	}
-	return f.linked(1, milliseconds(ms), []string{"has", "response_time"})
+	return f.linked(1, milliseconds(ms), append(filters, "has", "response_time"))
 }
 
 // P50 and P95 are response times.
 func (f figures) P50() number { return f.response(.5) }
 
-// P95 is the response time of 95 % of the turns.
-func (f figures) P95() number { return f.response(.95) }
+// P95 is the response time of 95 % of the turns. It leads to the calls with the slowest responses.
+func (f figures) P95() number { return f.response(.95, "order", "slowest") }
 
 // Turns is the number of turns with a response time.
 func (f figures) Turns() number {

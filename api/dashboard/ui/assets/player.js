@@ -21,13 +21,15 @@
     lanes.classList.add("has-wave");
   };
 
-  // Space plays and pauses; left and right move by 5 s.
+  // Space plays and pauses; left and right move by 5 s; s plays the slowest response.
   addEventListener("keydown", (e) => {
     const audio = document.querySelector("audio[data-player]");
     if (!audio || e.ctrlKey || e.metaKey || e.altKey || e.target.closest?.("input, select, textarea, audio, [contenteditable]")) return;
     if (e.key === " " && !e.target.closest?.("button, a, summary")) {
       if (audio.paused) audio.play().catch(() => {});
       else audio.pause();
+    } else if (e.key === "s") {
+      document.getElementById("slowest")?.click();
     } else if (e.key === "ArrowLeft" || e.key === "ArrowRight") {
       audio.currentTime = Math.max(0, audio.currentTime + (e.key === "ArrowLeft" ? -5 : 5));
     } else return;
@@ -64,8 +66,12 @@
       go(seconds * (e.clientX - box.left) / box.width);
     });
     for (const b of document.querySelectorAll("[data-at]")) b.addEventListener("click", () => go(Number(b.dataset.at)));
-    const linked = lines.find((l) => "#" + l.id === location.hash);
-    if (linked) audio.addEventListener("loadedmetadata", () => { audio.currentTime = Number(linked.dataset.start); }, { once: true });
+    const linked = [...lines, document.getElementById("slowest")].find((e) => e && "#" + e.id === location.hash);
+    if (linked) {
+      const seek = () => { audio.currentTime = Number(linked.dataset.start ?? linked.dataset.at); };
+      if (audio.readyState > 0) seek();
+      else audio.addEventListener("loadedmetadata", seek, { once: true });
+    }
     if (lanes && audio.dataset.wave) wave(lanes, seconds, audio.dataset.wave, 5);
     let frame = 0;
     const follow = () => { show(); frame = audio.paused ? 0 : requestAnimationFrame(follow); };
