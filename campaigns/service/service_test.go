@@ -391,7 +391,7 @@ func (m *machine) check(t *rapid.T) {
 
 // tallyDamage lists ways to damage tallies.
 var tallyDamage = []string{
-	"TRUNCATE contact_tallies", "TRUNCATE attempt_tallies", "TRUNCATE contact_tallies, attempt_tallies",
+	"TRUNCATE contact_tallies", "TRUNCATE attempt_tallies", "TRUNCATE contact_tallies, attempt_tallies", "TRUNCATE contact_times",
 	"INSERT INTO contact_tallies SELECT * FROM contact_tallies", "INSERT INTO attempt_tallies SELECT * FROM attempt_tallies",
 }
 

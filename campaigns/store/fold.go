@@ -52,8 +52,9 @@ func (t *TallyFolder) repair(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// wrongTalliesSQL finds campaigns whose tallies differ from their contacts or attempts, because tallies were deleted
-// or restored from another backup. One statement sees one snapshot, so changes in progress are in both or in neither.
+// wrongTalliesSQL finds campaigns whose tallies differ from their contacts or attempts, because tallies were deleted,
+// restored from another backup, or added by an upgrade. One statement sees one snapshot, so changes in progress are in
+// both or in neither.
 const wrongTalliesSQL = `
 SELECT campaign_id FROM (
 	SELECT campaign_id, state, count(*) AS n FROM contacts GROUP BY 1, 2
@@ -63,7 +64,12 @@ UNION
 SELECT campaign_id FROM (
 	SELECT campaign_id, count(*) AS n FROM contact_attempts GROUP BY 1
 	UNION ALL SELECT campaign_id, -sum(n) FROM attempt_tallies GROUP BY 1
-) x GROUP BY campaign_id HAVING sum(n) <> 0`
+) x GROUP BY campaign_id HAVING sum(n) <> 0
+UNION
+SELECT campaign_id FROM (
+	SELECT campaign_id, count(*) AS n FROM contacts WHERE ` + timed + ` GROUP BY 1
+	UNION ALL SELECT campaign_id, -sum(n) FROM contact_times GROUP BY 1
+) y GROUP BY campaign_id HAVING sum(n) <> 0`
 
 // Repair recounts tallies that are missing or wrong, and returns their campaigns.
 func (t *TallyFolder) Repair(ctx context.Context) (repaired []string, err error) {
@@ -115,6 +121,9 @@ func recount(ctx context.Context, tx pgx.Tx, campaignID string) error {
 		SELECT campaign_id, state, reason, dnc_at_launch, governing_cap, cardinality(zones) > 1, CASE WHEN state = 'pending' THEN hours_group ELSE '' END,
 			state = 'pending' AND attempts > 0, state = 'pending' AND coalesce(next_attempt_at, not_before, not_after) IS NOT NULL, count(*), true
 		FROM contacts WHERE campaign_id = $1 GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9`, campaignID)
+	batch.Queue("WITH gone AS (DELETE FROM contact_times WHERE campaign_id = $1) "+
+		"INSERT INTO contact_times (campaign_id, "+timeKeys+", n, folded) SELECT campaign_id, "+timeKeysOfContacts+", count(*), true "+
+		"FROM contacts WHERE campaign_id = $1 AND "+timed+" GROUP BY 1, 2, 3, 4, 5, 6", campaignID)
 	batch.Queue(`
 		WITH gone AS (DELETE FROM attempt_tallies WHERE campaign_id = $1)
 		INSERT INTO attempt_tallies (campaign_id, outcome, n, folded)
@@ -131,7 +140,8 @@ func (t *TallyFolder) Fold(ctx context.Context) error {
 	if _, err := t.tryExclusive(ctx, foldCosts); err != nil {
 		return fmt.Errorf("costs: %w", err)
 	}
-	const unfolded = "SELECT campaign_id FROM contact_tallies WHERE NOT folded UNION SELECT campaign_id FROM attempt_tallies WHERE NOT folded"
+	const unfolded = "SELECT campaign_id FROM contact_tallies WHERE NOT folded UNION SELECT campaign_id FROM contact_times WHERE NOT folded " +
+		"UNION SELECT campaign_id FROM attempt_tallies WHERE NOT folded"
 	all, err := db.Collect(ctx, t.Pool, "tallies", pgx.RowTo[string], unfolded)
 	if err != nil {
 		return err
@@ -175,6 +185,13 @@ func fold(ctx context.Context, tx pgx.Tx, campaignID string) error {
 		INSERT INTO contact_tallies (campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, n, folded)
 		SELECT campaign_id, state, reason, at_launch, cap, ambiguous, hours_group, tried, timed, sum(n), true FROM gone
 		GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9 HAVING sum(n) <> 0`, campaignID)
+	// A campaign may have thousands of rows of times. Only those that changed are written again.
+	batch.Queue(`
+		WITH loose AS (DELETE FROM contact_times WHERE campaign_id = $1 AND NOT folded RETURNING *),
+		gone AS (DELETE FROM contact_times WHERE campaign_id = $1 AND folded AND (`+timeKeys+`) IN (SELECT `+timeKeys+` FROM loose) RETURNING *)
+		INSERT INTO contact_times (campaign_id, `+timeKeys+`, n, folded)
+		SELECT campaign_id, `+timeKeys+`, sum(n), true FROM (SELECT * FROM loose UNION ALL SELECT * FROM gone) x
+		GROUP BY 1, 2, 3, 4, 5, 6 HAVING sum(n) <> 0`, campaignID)
 	batch.Queue(`
 		WITH gone AS (DELETE FROM attempt_tallies WHERE campaign_id = $1 RETURNING *)
 		INSERT INTO attempt_tallies (campaign_id, outcome, n, folded)

@@ -37,35 +37,6 @@ func (Contacts) Count(ctx context.Context, q db.Querier, campaignID string) (cam
 	return c, err
 }
 
-// A WaitingGroup counts pending contacts that have the values of its fields in common.
-type WaitingGroup struct {
-	Group             string // key of the contacts' calling hours
-	Cap               string // frequency cap that holds the contacts
-	Wait, Early, Late bool
-	N                 int
-	Next, Last        time.Time // earliest and latest next attempt or not_before in the future; zero for none
-}
-
-// EachWaiting calls each for the groups of pending contacts. Contacts without a next attempt, not_before or not_after
-// are read from the tallies. The other contacts are counted, because their group changes with time.
-func (Contacts) EachWaiting(ctx context.Context, q db.Querier, campaignID string, now time.Time, each func(WaitingGroup) error) error {
-	var w WaitingGroup
-	var next, last *time.Time
-	return db.Each(ctx, q, "contacts", []any{&w.Group, &w.Cap, &w.Wait, &w.Early, &w.Late, &w.N, &next, &last}, func() error {
-		w.Next, w.Last = zeroTime(next), zeroTime(last)
-		return each(w)
-	}, `
-		SELECT hours_group, '', false, false, false, sum(n), NULL, NULL FROM contact_tallies
-		WHERE campaign_id = $1 AND state = 'pending' AND NOT timed GROUP BY 1 HAVING sum(n) <> 0
-		UNION ALL
-		SELECT hours_group, CASE WHEN next_attempt_at > $2 THEN governing_cap ELSE '' END, next_attempt_at > $2 IS TRUE,
-			not_before > $2 IS TRUE, not_after <= $2 IS TRUE, count(*), min(greatest(next_attempt_at, not_before)) FILTER (WHERE greatest(next_attempt_at, not_before) > $2),
-			max(greatest(next_attempt_at, not_before)) FILTER (WHERE greatest(next_attempt_at, not_before) > $2)
-		FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND (next_attempt_at IS NOT NULL OR not_before IS NOT NULL OR not_after IS NOT NULL)
-			AND (SELECT sum(n) > 0 FROM contact_tallies WHERE campaign_id = $1 AND state = 'pending' AND timed)
-		GROUP BY 1, 2, 3, 4, 5`, campaignID, now)
-}
-
 // AttemptStats are the attempts of a campaign and the state of its route.
 type AttemptStats struct {
 	Outcomes           map[retry.Outcome]int
@@ -112,10 +83,11 @@ func (Attempts) Stats(ctx context.Context, q db.Querier, campaignID string, now 
 
 // CountTried returns how many contacts of a campaign were called. counts are those of the campaign.
 func (Contacts) CountTried(ctx context.Context, q db.Querier, campaignID string, counts campaigns.Counts) (n int, err error) {
-	const odd = `
-		SELECT count(*) FILTER (WHERE state = 'suppressed') - count(*) FILTER (WHERE state = 'exhausted') FROM contacts
-		WHERE campaign_id = $1 AND (state = 'suppressed' AND attempts > 0 OR state = 'exhausted' AND attempts = 0)`
-	if err = q.QueryRow(ctx, odd, campaignID).Scan(&n); err != nil {
+	// It is the condition of the index contacts_tried_otherwise, so only the index is read.
+	const odd = "(state = 'suppressed' AND attempts > 0 OR state = 'exhausted' AND attempts = 0)"
+	err = q.QueryRow(ctx, "SELECT (SELECT count(*) FROM contacts WHERE campaign_id = $1 AND state = 'suppressed' AND "+odd+") - "+
+		"(SELECT count(*) FROM contacts WHERE campaign_id = $1 AND state = 'exhausted' AND "+odd+")", campaignID).Scan(&n)
+	if err != nil {
 		return 0, db.Wrap(err, "contacts")
 	}
 	for _, s := range []campaigns.State{campaigns.InCall, campaigns.Awaiting, campaigns.Done, campaigns.Exhausted} {

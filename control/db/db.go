@@ -241,6 +241,8 @@ func newPool(ctx context.Context, url string, c Config, conns int32, pooled bool
 	} else {
 		pc.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(statementLimit.Milliseconds(), 10)
 		pc.ConnConfig.RuntimeParams["jit"] = "off" // no statement is long enough for compilation to pay off
+		// The start of parallel workers takes longer than most statements, and they take processors from calls.
+		pc.ConnConfig.RuntimeParams["max_parallel_workers_per_gather"] = "0"
 		maps.Copy(pc.ConnConfig.RuntimeParams, more)
 	}
 	m := &primaryFollower{}

@@ -18,7 +18,7 @@ const statementLimit = 30 * time.Second
 
 // beginPooled begins a transaction with the parameters that a direct connection gets at its start, so its timeout is
 // statementLimit.
-const beginPooled = "BEGIN; SET LOCAL statement_timeout = '30s'; SET LOCAL jit = off"
+const beginPooled = "BEGIN; SET LOCAL statement_timeout = '30s'; SET LOCAL jit = off; SET LOCAL max_parallel_workers_per_gather = 0"
 
 // isPooled reports whether a pooler stands between this process and Postgres. Postgres reports its process ID when a
 // connection starts; a pooler reports another number, because the server process may change.
