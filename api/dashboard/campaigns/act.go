@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -21,17 +20,17 @@ import (
 // the change is refused.
 func (c *Campaigns) do(
 	r *ui.Request,
-	action, say string,
+	action, notice string,
 	change func(ctx context.Context, orgID, id string, who service.Actor) (service.Status, error),
 ) (ui.Result, error) {
-	back := ui.Result{To: "campaigns/" + r.ID(), Notice: say}
+	back := ui.Result{To: "campaigns/" + r.ID(), Notice: notice}
 	before, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), r.ID(), false)
 	if err != nil {
 		return back, err
 	}
 	st, err := change(r.Context(), r.Org(), r.ID(), who(r))
 	if blocked, ok := errors.AsType[*service.BlockedError](err); ok {
-		back.Notice, back.Failed = blockedBy(blocked), true
+		back.Notice, back.Failed = blockedBy(r.Words, blocked), true
 		return back, nil
 	}
 	switch control.CodeOf(err) {
@@ -40,7 +39,7 @@ func (c *Campaigns) do(
 		control.CodeDNCDecision,
 		control.CodeDNCWithoutUpload,
 		control.CodeDNCScreenRequired:
-		back.Notice, back.Failed = "Nothing was changed: "+ui.ErrorText(err)+".", true
+		back.Notice, back.Failed = r.Words.T("campaigns.change.refused", "reason", ui.ErrorText(err)), true
 		return back, nil
 	default:
 	}
@@ -48,7 +47,7 @@ func (c *Campaigns) do(
 		return back, err
 	}
 	if st.Campaign.Status == campaigns.Scheduled && before.Status == campaigns.Draft {
-		back.Notice = "Campaign launched. Dialing starts at the scheduled time."
+		back.Notice = r.Words.T("campaigns.launch.scheduled")
 	}
 	if st.Campaign.Status == before.Status {
 		return back, nil // the form changed nothing
@@ -59,40 +58,38 @@ func (c *Campaigns) do(
 	)
 }
 
-func blockedBy(b *service.BlockedError) string {
+func blockedBy(words *ui.Words, b *service.BlockedError) string {
 	var all []string
 	for _, x := range b.Blockers {
 		if x.Code == "attestation_stale" {
-			all = append(all, "the list or its screening has changed; review it and confirm again")
+			all = append(all, words.T("campaigns.blocked.attestation_stale"))
 			continue
 		}
 		text := x.Message
-		for _, f := range fixes {
-			if f.Code == x.Code {
-				text = lower(f.Bad)
-			}
+		if key := "campaigns.check." + x.Code; words.Has(key + ".failed") {
+			text = lower(words.Label(key, "failed"))
 		}
 		all = append(all, text)
 	}
-	return "Not started: " + strings.Join(all, "; ") + "."
+	return words.T("campaigns.blocked.notice", "reasons", strings.Join(all, "; "))
 }
 
 func (c *Campaigns) launch(r *ui.Request) (ui.Result, error) {
 	if !r.Ticked("attest") {
 		return ui.Result{
 			To:     "campaigns/" + r.ID() + "#launch",
-			Notice: "Not launched. Confirm that the contacts consented to calls.",
+			Notice: r.Words.T("campaigns.launch.unconfirmed"),
 			Failed: true,
 		}, nil
 	}
 	same := func(k campaigns.Campaign) error {
-		if r.Same(settings{Campaign: k}) != nil {
+		if r.Same(draftSettings{Campaign: k}) != nil {
 			return control.Refuse(control.CodeCampaignTransition,
 				"someone changed the settings after you opened this page; review them, then launch")
 		}
 		return nil
 	}
-	return c.do(r, "launch", "Campaign launched.", func(ctx context.Context, orgID, id string, who service.Actor) (service.Status, error) {
+	return c.do(r, "launch", r.Words.T("campaigns.launch.notice"), func(ctx context.Context, orgID, id string, who service.Actor) (service.Status, error) {
 		return c.service().Launch(ctx, orgID, id, who, service.LaunchRequest{
 			Confirmed: true, ImportID: r.Text("import"), DNC: r.Text("dnc"), Same: same,
 		})
@@ -100,11 +97,11 @@ func (c *Campaigns) launch(r *ui.Request) (ui.Result, error) {
 }
 
 func (c *Campaigns) pause(r *ui.Request) (ui.Result, error) {
-	return c.do(r, "pause", "Campaign paused. Active calls continue.", c.service().Pause)
+	return c.do(r, "pause", r.Words.T("campaigns.pause.notice"), c.service().Pause)
 }
 
 func (c *Campaigns) resume(r *ui.Request) (ui.Result, error) {
-	return c.do(r, "resume", "Campaign resumed.", c.service().Resume)
+	return c.do(r, "resume", r.Words.T("campaigns.resume.notice"), c.service().Resume)
 }
 
 // rescreen screens contacts again if they were skipped because of their location.
@@ -113,18 +110,18 @@ func (c *Campaigns) rescreen(r *ui.Request) (ui.Result, error) {
 	n, err := c.service().Rescreen(r.Context(), r.Org(), r.ID(), who(r))
 	switch control.CodeOf(err) {
 	case control.CodeCampaignTransition, control.CodeMarketNotInstalled:
-		return ui.Result{To: to, Notice: "Nothing was changed: " + ui.ErrorText(err) + ".", Failed: true}, nil
+		return ui.Result{To: to, Notice: r.Words.T("campaigns.change.refused", "reason", ui.ErrorText(err)), Failed: true}, nil
 	default:
 	}
 	if err != nil {
 		return ui.Result{}, err
 	}
 	if n == 0 {
-		return ui.Result{To: to, Notice: "Screened again: the market or the subgroup still rejects these numbers."}, nil
+		return ui.Result{To: to, Notice: r.Words.T("campaigns.rescreen.none")}, nil
 	}
 	return ui.Result{
 		To:     to,
-		Notice: people(n) + " will be called. Resume the campaign if it is paused.",
+		Notice: r.Words.T("campaigns.rescreen.notice", "contacts", r.Words.T("ui.count.contacts", "count", n)),
 	}, c.log(r, "rescreen", r.ID(), nil, map[string]any{"contacts": n})
 }
 
@@ -133,13 +130,13 @@ func (c *Campaigns) reopen(r *ui.Request) (ui.Result, error) {
 	back := ui.Result{To: "campaigns/" + r.ID()}
 	n, err := c.service().Reopen(r.Context(), r.Org(), r.ID(), who(r))
 	if control.CodeOf(err) == control.CodeCampaignTransition {
-		back.Notice, back.Failed = "Nothing was changed: "+ui.ErrorText(err)+".", true
+		back.Notice, back.Failed = r.Words.T("campaigns.change.refused", "reason", ui.ErrorText(err)), true
 		return back, nil
 	}
-	if back.Notice = "No contact needs another call."; err != nil || n == 0 {
+	if back.Notice = r.Words.T("campaigns.reopen.none"); err != nil || n == 0 {
 		return back, err
 	}
-	back.Notice = people(n) + " will be called again."
+	back.Notice = r.Words.T("campaigns.reopen.notice", "contacts", r.Words.T("ui.count.contacts", "count", n))
 	return back, c.log(r, "reopen", r.ID(), nil, map[string]any{"contacts": n})
 }
 
@@ -149,14 +146,14 @@ func (c *Campaigns) askCancel(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Cancel " + k.Name, Crumbs: crumbs(campaignLink(k)),
-		Lead: "No one else will be called. This cannot be undone. Active calls continue.",
-		Data: r.Form(ui.Form{Submit: "Cancel campaign", Danger: true, Cancel: r.URL("campaigns/" + k.ID)}),
+		Template: "form.html", Title: r.Words.T("campaigns.cancel.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)),
+		Lead: r.Words.T("campaigns.cancel.lead"),
+		Data: r.Form(ui.Form{Submit: r.Words.T("campaigns.cancel.submit"), Danger: true, Cancel: r.URL("campaigns/" + k.ID)}),
 	}, nil
 }
 
 func (c *Campaigns) cancel(r *ui.Request) (ui.Result, error) {
-	return c.do(r, "cancel", "Campaign canceled.", c.service().Cancel)
+	return c.do(r, "cancel", r.Words.T("campaigns.cancel.notice"), c.service().Cancel)
 }
 
 func (c *Campaigns) askCalls(r *ui.Request) (ui.Page, error) {
@@ -164,16 +161,16 @@ func (c *Campaigns) askCalls(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	f := numbers("Add numbers", r.URL("campaigns/"+k.ID))
-	f.Fields[0].Help = "CSV or XLSX. Column names in the first line: phone, name, timezone; other columns become variables."
+	f := numbers(r.Words, r.Words.T("campaigns.add.submit"), r.URL("campaigns/"+k.ID))
+	f.Fields[0].Help = r.Words.T("campaigns.add.rows.help")
 	f.Fields = append(
 		f.Fields,
 		ui.OnceField(),
-		ui.Field{Name: "attest", Label: "Each contact gave " + consent(k.ConsentTier()), Kind: ui.Checkbox},
+		ui.Field{Name: "attest", Label: r.Words.T("campaigns.add.attest.label", "consent", consent(r.Words, k.ConsentTier())), Kind: ui.Checkbox},
 	)
 	return ui.Page{
-		Template: "form.html", Title: "Add numbers to " + k.Name, Crumbs: crumbs(campaignLink(k)),
-		Lead: "If a row is rejected, no number is added. The report lists unreadable rows and numbers on a do-not-call list.", Data: r.Form(f),
+		Template: "form.html", Title: r.Words.T("campaigns.add.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)),
+		Lead: r.Words.T("campaigns.add.lead"), Data: r.Form(f),
 	}, nil
 }
 
@@ -186,17 +183,17 @@ func (c *Campaigns) add(r *ui.Request) (ui.Result, error) {
 	}
 	defer done()
 	if list == nil {
-		return ui.Result{}, ui.Invalid("lines", "Choose a file or enter numbers.")
+		return ui.Result{}, ui.Invalid("lines", r.Words.T("campaigns.upload.invalid.none"))
 	}
 	if !r.Ticked("attest") {
-		return ui.Result{}, ui.Invalid("attest", "Confirm the consent: it is required for these calls.")
+		return ui.Result{}, ui.Invalid("attest", r.Words.T("campaigns.add.invalid.attest"))
 	}
-	batch, err := c.batch(list)
+	batch, err := c.batch(r.Words, list)
 	if err != nil {
 		return ui.Result{}, err
 	}
 	slot, added, end, err := r.Begin(batch)
-	back := ui.Result{To: "campaigns/" + r.ID(), Notice: "These numbers were already added with this form."}
+	back := ui.Result{To: "campaigns/" + r.ID(), Notice: r.Words.T("campaigns.add.repeated")}
 	if err != nil || added != nil {
 		return back, err
 	}
@@ -207,20 +204,20 @@ func (c *Campaigns) add(r *ui.Request) (ui.Result, error) {
 		OnRefused: slot.ReleaseTx,
 	})
 	if no, ok := errors.AsType[*service.RefusedError](err); ok {
-		return ui.Result{To: "imports/" + no.Import.ID, Notice: "No numbers were added: " + ui.ErrorText(no.Err) + ".", Failed: true},
+		return ui.Result{To: "imports/" + no.Import.ID, Notice: r.Words.T("campaigns.add.refused", "reason", ui.ErrorText(no.Err)), Failed: true},
 			errors.Join(end(nil), c.log(r, "calls_refused", r.ID(), nil, map[string]any{"import": no.Import.ID, "rows": len(batch)}))
 	}
 	if err = end(err); err != nil {
 		return ui.Result{}, err
 	}
-	back.Notice = people(st.Import.AcceptedRows) + " added."
+	back.Notice = r.Words.T("campaigns.add.notice", "contacts", r.Words.T("ui.count.contacts", "count", st.Import.AcceptedRows))
 	return back, c.log(r, "add_calls", r.ID(), nil, map[string]any{"import": st.Import.ID, "accepted": st.Import.AcceptedRows})
 }
 
-func (c *Campaigns) batch(list *service.File) ([]json.RawMessage, error) {
+func (c *Campaigns) batch(words *ui.Words, list *service.File) ([]json.RawMessage, error) {
 	source, err := contactfile.FromFile(list, list.Size)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, unreadable(words, err)
 	}
 	most := c.service().MaxCalls
 	if most == 0 {
@@ -229,20 +226,20 @@ func (c *Campaigns) batch(list *service.File) ([]json.RawMessage, error) {
 	all, err := contactfile.JSON(source, most)
 	switch {
 	case errors.Is(err, contactfile.ErrRowLimit):
-		return nil, ui.Invalid("rows", fmt.Sprintf("The limit is %d rows at a time.", most))
+		return nil, ui.Invalid("rows", words.T("campaigns.add.invalid.too_many", "limit", most))
 	case err != nil:
-		return nil, ui.Invalid("rows", "The file could not be read: "+err.Error()+".")
+		return nil, ui.Invalid("rows", words.T("campaigns.upload.invalid.file", "reason", err.Error()))
 	}
 	return all, c.service().CheckCalls(len(all))
 }
 
 func (c *Campaigns) askWithdraw(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
-		Template: "form.html", Title: "Withdraw numbers", Crumbs: crumbs(),
-		Lead: "Withdrawn numbers are not called again in any active campaign. Active calls continue.",
-		Data: r.Form(ui.Form{Submit: "Withdraw numbers", Danger: true, Cancel: r.URL("campaigns"), Fields: []ui.Field{
+		Template: "form.html", Title: r.Words.T("campaigns.withdraw.submit"), Crumbs: crumbs(r.Words),
+		Lead: r.Words.T("campaigns.withdraw.lead"),
+		Data: r.Form(ui.Form{Submit: r.Words.T("campaigns.withdraw.submit"), Danger: true, Cancel: r.URL("campaigns"), Fields: []ui.Field{
 			{
-				Name: "numbers", Label: "Numbers or contact ids, one per line", Kind: ui.TextArea, Rows: 8,
+				Name: "numbers", Label: r.Words.T("campaigns.withdraw.numbers.label"), Kind: ui.TextArea, Rows: 8,
 				Code: true, Placeholder: "+1 202 555 0123",
 			},
 		}}),
@@ -269,9 +266,9 @@ func (c *Campaigns) withdraw(r *ui.Request) (ui.Result, error) {
 	w, err := c.service().Withdraw(r.Context(), r.Org(), who(r), a)
 	switch control.CodeOf(err) {
 	case control.CodeAddressesRequired:
-		return ui.Result{}, ui.Invalid("numbers", "Enter at least one number or contact id.")
+		return ui.Result{}, ui.Invalid("numbers", r.Words.T("campaigns.withdraw.invalid.none"))
 	case control.CodeAddressesTooMany:
-		return ui.Result{}, ui.Invalid("numbers", "Too many numbers at once. Split the list.")
+		return ui.Result{}, ui.Invalid("numbers", r.Words.T("campaigns.withdraw.invalid.too_many"))
 	default:
 	}
 	if err != nil {
@@ -281,7 +278,7 @@ func (c *Campaigns) withdraw(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	return ui.Result{Page: &ui.Page{
-		Template: "withdrawn.html", Title: "Withdrawn numbers", Crumbs: crumbs(),
+		Template: "withdrawn.html", Title: r.Words.T("campaigns.withdraw.done.title"), Crumbs: crumbs(r.Words),
 		Data: map[string]any{"Did": w, "Invalid": texts(w.Invalid), "NotFound": texts(w.NotFound)},
 	}}, nil
 }

@@ -13,10 +13,10 @@ import (
 )
 
 // budgetField asks for a budget; 0 means that there is none.
-func budgetField(now pricing.Amount) ui.Field {
+func budgetField(words *ui.Words, now pricing.Amount) ui.Field {
 	f := ui.Field{
-		Name: "budget", Label: "Budget", Kind: ui.Number, Optional: true, Min: "0",
-		Help: "Maximum cost of all calls. When the budget is used up, no new call starts; calls in progress continue. Leave empty for no limit.",
+		Name: "budget", Label: words.T("campaigns.budget.label"), Kind: ui.Number, Optional: true, Min: "0",
+		Help: words.T("campaigns.budget.help"),
 	}
 	if now > 0 {
 		f.Value = now.String()
@@ -25,10 +25,10 @@ func budgetField(now pricing.Amount) ui.Field {
 }
 
 // readBudget reads a budget that is not empty.
-func readBudget(text string) (*float64, error) {
+func readBudget(words *ui.Words, text string) (*float64, error) {
 	units, err := strconv.ParseFloat(text, 64)
 	if err != nil || campaigns.CheckBudget(units) != nil {
-		return nil, ui.Invalid("budget", "Enter an amount of more than 0, or leave empty.")
+		return nil, ui.Invalid("budget", words.T("campaigns.budget.invalid"))
 	}
 	return &units, nil
 }
@@ -40,7 +40,7 @@ type budget struct {
 }
 
 // budgetOf returns nil without a budget.
-func budgetOf(p progress.Progress) *budget {
+func budgetOf(words *ui.Words, p progress.Progress) *budget {
 	b := p.Budget
 	if b == nil {
 		return nil
@@ -50,7 +50,7 @@ func budgetOf(p progress.Progress) *budget {
 	if b.Left == 0 || used < 0 {
 		used = b.Limit
 	}
-	text := formatCost(b.Spent) + " of " + formatCost(b.Limit) + " spent"
+	text := words.T("campaigns.budget.spent", "spent", formatCost(b.Spent), "limit", formatCost(b.Limit))
 	return &budget{
 		formatCost(b.Limit), formatCost(b.Spent), formatCost(b.InProgress), formatCost(b.Left),
 		chart.Meter(text, int(float64(used)/float64(b.Limit)*parts), parts),
@@ -83,17 +83,17 @@ func (c *Campaigns) askBudget(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Budget of " + k.Name, Crumbs: crumbs(campaignLink(k)),
-		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("campaigns/" + k.ID), Fields: []ui.Field{budgetField(k.Budget)}}),
+		Template: "form.html", Title: r.Words.T("campaigns.budget.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)),
+		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.save"), Cancel: r.URL("campaigns/" + k.ID), Fields: []ui.Field{budgetField(r.Words, k.Budget)}}),
 	}, nil
 }
 
 func (c *Campaigns) setBudget(r *ui.Request) (ui.Result, error) {
-	back := ui.Result{To: "campaigns/" + r.ID(), Notice: "Budget saved."}
+	back := ui.Result{To: "campaigns/" + r.ID(), Notice: r.Words.T("campaigns.budget.notice")}
 	var units *float64
 	if text := r.Text("budget"); text != "" {
 		var err error
-		if units, err = readBudget(text); err != nil {
+		if units, err = readBudget(r.Words, text); err != nil {
 			return back, err
 		}
 	}
@@ -103,7 +103,7 @@ func (c *Campaigns) setBudget(r *ui.Request) (ui.Result, error) {
 	}
 	st, err := c.service().SetBudget(r.Context(), r.Org(), r.ID(), who(r), units)
 	if control.CodeOf(err) == control.CodeCampaignTransition {
-		back.Notice, back.Failed = "Nothing was changed: "+ui.ErrorText(err)+".", true
+		back.Notice, back.Failed = r.Words.T("campaigns.change.refused", "reason", ui.ErrorText(err)), true
 		return back, nil
 	}
 	if err != nil || st.Campaign.Budget == before.Budget {

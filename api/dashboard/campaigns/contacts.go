@@ -24,7 +24,7 @@ type contactRow struct {
 
 	Label  string    // of the state
 	Class  string    // CSS class of the state
-	Says   string    // reason for the state; may be empty
+	Reason string    // reason for the state; may be empty
 	When   time.Time // next call; zero if there is none or it is not known
 	Result string    // of the last call
 }
@@ -46,16 +46,16 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	k := f.Campaign
-	x := contactsPage{Campaign: k, Show: showField(f.Counts, r.Query("show")), Number: r.Query("number")}
-	filter, ok := contactFilter(r.Query("show"))
+	x := contactsPage{Campaign: k, Show: showField(r.Words, f.Counts, r.Query("show")), Number: r.Query("number")}
+	filter, ok := contactFilter(r.Words, r.Query("show"))
 	digits := control.Digits(x.Number)
 	if filter.LastTen = digits[max(0, len(digits)-10):]; x.Number != "" && len(digits) < 10 || !ok {
-		x.Refused = "Enter the whole number, and choose one of the states."
+		x.Refused = r.Words.T("campaigns.contacts.invalid.number")
 	}
 	x.Filtered = x.Number != "" || r.Query("show") != ""
 	after, valid := readPosition(r.Query("cursor"))
 	if !valid {
-		x.Refused = "This page of the list is no longer valid. Start again from the first."
+		x.Refused = r.Words.T("campaigns.contacts.invalid.position")
 	}
 	if x.Refused == "" {
 		all, err := c.API.Store.Contacts.Page(r.Context(), r.DB(), r.Org(), k.ID, filter, after, contactsPerPage+1)
@@ -71,75 +71,68 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 			x.Next = r.HTTP.URL.Path + "?" + q.Encode()
 		}
 		for _, one := range all {
-			x.Rows = append(x.Rows, describe(f, one))
+			x.Rows = append(x.Rows, describe(r.Words, f, one))
 		}
 	}
 	return ui.Page{
-		Template: "contacts.html", Title: "Contacts", Crumbs: crumbs(campaignLink(k)),
-		Lead: ui.Plural(f.Counts.Total(), "contact", "contacts"), Data: x,
+		Template: "contacts.html", Title: r.Words.T("campaigns.contacts.title"), Crumbs: crumbs(r.Words, campaignLink(k)),
+		Lead: r.Words.T("ui.count.contacts", "count", f.Counts.Total()), Data: x,
 	}, nil
 }
 
-// stateLabels are the states of contacts.
-var stateLabels = map[campaigns.State]string{ //nolint:gochecknoglobals // read-only table
-	campaigns.InCall: "In call", campaigns.Awaiting: "In analysis", campaigns.Pending: "Ready or waiting",
-	campaigns.Done: "Completed", campaigns.Exhausted: "Not reached", campaigns.Suppressed: "Skipped",
-}
-
 // showField offers the states that contacts have, and the reasons why contacts are skipped.
-func showField(n campaigns.Counts, chosen string) ui.Field {
-	f := ui.Field{Name: "show", Label: "Show", Kind: ui.Select, Value: chosen, Options: []ui.Option{{Label: "All contacts"}}}
+func showField(words *ui.Words, n campaigns.Counts, chosen string) ui.Field {
+	f := ui.Field{Name: "show", Label: words.T("campaigns.contacts.show.label"), Kind: ui.Select, Value: chosen, Options: []ui.Option{{Label: words.T("campaigns.contacts.show.all")}}}
 	add := func(value, label string, n int) {
 		f.Options = append(f.Options, ui.Option{Value: value, Label: fmt.Sprintf("%s (%s)", label, ui.Count(n))})
 	}
 	for _, s := range store.ListedStates() {
 		if n.ByState[s] > 0 || chosen == string(s) {
-			add(string(s), stateLabels[s], n.ByState[s])
+			add(string(s), words.Label("campaigns.state", string(s)), n.ByState[s])
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(n.ByReason)) {
 		if n.ByReason[reason] > 0 {
-			add(reason, "Skipped: "+lower(label(suppressed, reason)), n.ByReason[reason])
+			add(reason, words.T("campaigns.contacts.show.skipped", "reason", lower(words.Label("campaigns.skip", reason))), n.ByReason[reason])
 		}
 	}
 	return f
 }
 
 // contactFilter reads a choice of showField.
-func contactFilter(show string) (store.ContactFilter, bool) {
-	if _, ok := stateLabels[campaigns.State(show)]; ok || show == "" {
+func contactFilter(words *ui.Words, show string) (store.ContactFilter, bool) {
+	if state := campaigns.State(show); show == "" || slices.Contains(store.ListedStates(), state) {
 		return store.ContactFilter{State: campaigns.State(show)}, true
 	}
-	_, ok := suppressed[show]
-	return store.ContactFilter{State: campaigns.Suppressed, Reason: show}, ok
+	return store.ContactFilter{State: campaigns.Suppressed, Reason: show}, words.Has("campaigns.skip." + show)
 }
 
 // describe says why a contact has its state, and when it is called next.
-func describe(f progress.Facts, one store.ListedContact) contactRow {
-	x := contactRow{ListedContact: one, Label: stateLabels[one.State], Class: "busy", Result: label(outcomeWords, one.Outcome)}
+func describe(words *ui.Words, f progress.Facts, one store.ListedContact) contactRow {
+	x := contactRow{ListedContact: one, Label: words.Label("campaigns.state", string(one.State)), Class: "busy", Result: words.Label("campaigns.outcome", one.Outcome)}
 	x.Number = ui.FormatNumber(control.Digits(one.Number))
 	switch one.State {
 	case campaigns.Suppressed:
-		x.Class, x.Says = "bad", label(suppressed, one.Reason)
+		x.Class, x.Reason = "bad", words.Label("campaigns.skip", one.Reason)
 	case campaigns.InCall:
 		x.Class = "good"
 	case campaigns.Awaiting:
-		x.Says = "The analysis of the call decides about another call"
+		x.Reason = words.T("campaigns.contacts.reason.awaiting")
 	case campaigns.Exhausted:
 		x.Class = ""
 		switch {
 		case one.Fault != "":
-			x.Says = "A fault of Parley or a provider ended the last call. No attempt is left"
+			x.Reason = words.T("campaigns.contacts.reason.fault")
 		case one.Attempts == 0:
-			x.Says = "The time allowed in the row passed"
+			x.Reason = words.T("campaigns.contacts.reason.too_late")
 		default:
-			x.Says = "No attempt is left"
+			x.Reason = words.T("campaigns.contacts.reason.exhausted")
 		}
 	case campaigns.Pending:
-		if x.Says, x.When = waiting(f, one); x.Says == "" {
-			x.Label, x.Class = "Ready", "good"
+		if x.Reason, x.When = waiting(words, f, one); x.Reason == "" {
+			x.Label, x.Class = words.T("campaigns.contacts.state.ready"), "good"
 		} else {
-			x.Label = "Waiting"
+			x.Label = words.T("campaigns.contacts.state.waiting")
 		}
 	case campaigns.Done:
 		x.Class = "good"
@@ -148,9 +141,9 @@ func describe(f progress.Facts, one store.ListedContact) contactRow {
 }
 
 // waiting says why a contact is not called now, and when it may be. It says nothing if the contact is ready.
-func waiting(f progress.Facts, one store.ListedContact) (says string, next time.Time) {
+func waiting(words *ui.Words, f progress.Facts, one store.ListedContact) (text string, next time.Time) {
 	if f.Campaign.Status != campaigns.Running {
-		return "Campaign is not running", time.Time{}
+		return words.T("campaigns.wait.campaign_not_running"), time.Time{}
 	}
 	g := progress.Group{
 		Key: one.Group, Wait: one.Next.After(f.Now), Early: one.NotBefore.After(f.Now), N: 1,
@@ -171,14 +164,7 @@ func waiting(f progress.Facts, one store.ListedContact) (says string, next time.
 			next = at
 		}
 	}
-	return label(held, reason), next
-}
-
-// outcomeWords are the outcomes of calls to contacts.
-var outcomeWords = map[string]string{ //nolint:gochecknoglobals // read-only table
-	"answered": "Answered by a person", "short_call": "Answered; ended within 10 s", "voicemail": "Voicemail", "ivr": "Phone menu",
-	"no_answer": "No answer", "busy": "Busy", "declined": "Declined", "failed": "Failed", "congestion": "Carrier had no free channel",
-	"invalid_number": "Number does not exist",
+	return words.Label("campaigns.wait", reason), next
 }
 
 const positionParts = 5

@@ -21,26 +21,26 @@ import (
 // listTimeout limits requests that read a whole list.
 const listTimeout = 2 * time.Minute
 
-func numbers(submit, cancel string) ui.Form {
+func numbers(words *ui.Words, submit, cancel string) ui.Form {
 	return ui.Form{
 		Submit: submit, Cancel: cancel,
 		Fields: []ui.Field{
 			{
-				Name: "rows", Label: "File", Kind: ui.File, Optional: true, Either: true,
-				Help: "CSV or XLSX, up to 128 MiB. Column names in the first line. Map the columns on the next page.",
+				Name: "rows", Label: words.T("campaigns.numbers.rows.label"), Kind: ui.File, Optional: true, Either: true,
+				Help: words.T("campaigns.numbers.rows.help"),
 			},
 			{
-				Name: "lines", Label: "Or numbers, one per line", Kind: ui.TextArea, Rows: 6, Optional: true, Either: true, Code: true,
-				Placeholder: "+1 202 555 0123, Ada Lovelace\n+1 202 555 0124, Charles Babbage", Help: "A name may follow after a comma.",
+				Name: "lines", Label: words.T("campaigns.numbers.lines.label"), Kind: ui.TextArea, Rows: 6, Optional: true, Either: true, Code: true,
+				Placeholder: words.T("campaigns.numbers.lines.placeholder"), Help: words.T("campaigns.numbers.lines.help"),
 			},
 		},
 	}
 }
 
 func (c *Campaigns) askList(r *ui.Request) (ui.Page, error) {
-	f := numbers("Continue", r.URL("campaigns"))
+	f := numbers(r.Words, r.Words.T("ui.form.continue"), r.URL("campaigns"))
 	f.Fields = append(f.Fields, ui.OnceField())
-	return ui.Page{Template: "new.html", Title: "New campaign", Crumbs: crumbs(), Lead: "Step 1 of 3: contacts", Data: r.Form(f)}, nil
+	return ui.Page{Template: "new.html", Title: r.Words.T("campaigns.upload.title"), Crumbs: crumbs(r.Words), Lead: r.Words.T("campaigns.upload.lead"), Data: r.Form(f)}, nil
 }
 
 // uploadList stores a list until its campaign is created.
@@ -51,7 +51,7 @@ func (c *Campaigns) uploadList(r *ui.Request) (ui.Result, error) {
 	}
 	defer done()
 	if list == nil {
-		return ui.Result{}, ui.Invalid("rows", "Choose a file or enter numbers.")
+		return ui.Result{}, ui.Invalid("rows", r.Words.T("campaigns.upload.invalid.none"))
 	}
 	sum, err := r.Sum("rows")
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Campaigns) uploadList(r *ui.Request) (ui.Result, error) {
 	}
 	return r.DoOnce(func() (ui.Result, error) {
 		if _, err := uploads.ReadPreview(r.Context(), c.service(), r.Org(), list, nil); err != nil {
-			return ui.Result{}, unreadable(err)
+			return ui.Result{}, unreadable(r.Words, err)
 		}
 		id, err := c.Uploads.Keep(r.Context(), r.Org(), io.NewSectionReader(list, 0, list.Size))
 		return ui.Result{To: "campaigns/columns?upload=" + id}, err
@@ -75,7 +75,7 @@ func (c *Campaigns) formList(r *ui.Request) (list *service.File, done func(), er
 		leave, refusal := c.API.ReadList(r.Org())
 		if refusal != nil {
 			shut()
-			return nil, nil, ui.Invalid("rows", listBusy)
+			return nil, nil, ui.Invalid("rows", r.Words.T("campaigns.upload.busy.text"))
 		}
 		return &service.File{ReaderAt: f, Size: head.Size}, func() { leave(); shut() }, nil
 	case !errors.Is(err, http.ErrMissingFile) && !errors.Is(err, http.ErrNotMultipart):
@@ -89,13 +89,10 @@ func (c *Campaigns) formList(r *ui.Request) (list *service.File, done func(), er
 	return &service.File{ReaderAt: bytes.NewReader(body), Size: int64(len(body))}, func() {}, nil
 }
 
-// listBusy is the message while the limit of lists that are read at once is reached.
-const listBusy = "Another list is being read. Try again in a few seconds."
-
 // unreadable rejects a file that is not a list of rows.
-func unreadable(err error) error {
+func unreadable(words *ui.Words, err error) error {
 	if errors.Is(err, contactfile.ErrFile) {
-		return ui.Invalid("rows", "The file could not be read: "+strings.TrimPrefix(err.Error(), contactfile.ErrFile.Error()+": ")+".")
+		return ui.Invalid("rows", words.T("campaigns.upload.invalid.file", "reason", strings.TrimPrefix(err.Error(), contactfile.ErrFile.Error()+": ")))
 	}
 	return err
 }
@@ -140,7 +137,7 @@ func (c *Campaigns) openUpload(r *ui.Request) (*service.File, func(), error) {
 	}
 	leave, err := c.API.ReadList(r.Org())
 	if err != nil {
-		return nil, nil, &ui.ProblemError{Status: http.StatusTooManyRequests, Title: "The list is not ready yet", Text: listBusy}
+		return nil, nil, &ui.ProblemError{Status: http.StatusTooManyRequests, Title: r.Words.T("campaigns.upload.busy.title"), Text: r.Words.T("campaigns.upload.busy.text")}
 	}
 	f, done, err := c.Uploads.Open(r.Context(), r.Org(), id)
 	if err != nil {
@@ -149,9 +146,9 @@ func (c *Campaigns) openUpload(r *ui.Request) (*service.File, func(), error) {
 	if errors.Is(err, uploads.ErrGone) {
 		return nil, nil, &ui.ProblemError{
 			Status: http.StatusGone,
-			Title:  "The list has expired",
-			Text:   "Uploaded lists are kept for one hour and used for one campaign. Upload the list again.",
-			Next:   ui.Link{Label: "New campaign", Path: "campaigns/new"},
+			Title:  r.Words.T("campaigns.upload.expired.title"),
+			Text:   r.Words.T("campaigns.upload.expired.text"),
+			Next:   ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"},
 		}
 	}
 	return f, func() { done(); leave() }, err
@@ -180,10 +177,10 @@ func chosen(r *ui.Request, names []string) (columns map[string]string, values []
 	return columns, values
 }
 
-func options(name string) []ui.Option {
-	all := []ui.Option{{Value: leftOut, Label: "Ignore"}}
+func options(words *ui.Words, name string) []ui.Option {
+	all := []ui.Option{{Value: leftOut, Label: words.T("campaigns.columns.option.ignore")}}
 	if v := contactfile.VariableName(name); v != "" {
-		all = append(all, ui.Option{Value: variable, Label: "variable {{" + v + "}}"})
+		all = append(all, ui.Option{Value: variable, Label: words.T("campaigns.columns.option.variable", "name", v)})
 	}
 	for _, col := range contactfile.Columns() {
 		all = append(all, ui.Option{Value: col, Label: strings.ReplaceAll(col, "_", " ")})
@@ -206,12 +203,12 @@ func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	_, values := chosen(r, x.Names)
-	x.addColumns(values)
+	x.addColumns(r.Words, values)
 	if x.List != nil {
 		const shown = 10
 		var by map[string]int
 		x.Issues, by, x.Total = x.List.Issues(shown)
-		x.Codes = counts(by, issueWords)
+		x.Codes = counts(r.Words, "campaigns.issue", by)
 		x.Split = x.List.Split
 	}
 	phones := len(slices.DeleteFunc(values, func(v string) bool { return v != contactfile.PhoneColumn }))
@@ -219,15 +216,15 @@ func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 	x.NoRow = x.List != nil && !x.NoPhone && !x.TwoPhones && x.Split.Called == 0 && !x.More
 	x.Ready = x.List != nil && !x.NoPhone && !x.TwoPhones && !x.NoRow
 	return ui.Page{
-		Template: "columns.html", Title: "Map columns", Crumbs: crumbs(ui.Link{Label: "New campaign", Path: "campaigns/new"}),
-		Lead: "Step 2 of 3: columns", Data: x,
+		Template: "columns.html", Title: r.Words.T("campaigns.columns.title"), Crumbs: crumbs(r.Words, ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"}),
+		Lead: r.Words.T("campaigns.columns.lead"), Data: x,
 	}, nil
 }
 
-func (x *columnsPage) addColumns(values []string) {
+func (x *columnsPage) addColumns(words *ui.Words, values []string) {
 	for i, name := range x.Names {
 		field := "c" + strconv.Itoa(i)
-		k := column{Name: name, Field: field, Options: options(name), Value: values[i]}
+		k := column{Name: name, Field: field, Options: options(words, name), Value: values[i]}
 		for _, cells := range x.Cells {
 			if v := strings.TrimSpace(cells[i]); v != "" && len(k.Samples) < samples && !slices.Contains(k.Samples, v) {
 				k.Samples = append(k.Samples, v)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,73 +29,72 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := []ui.Option{{Label: "Automatic"}}
+	lines := []ui.Option{{Label: r.Words.T("campaigns.draft.line.automatic")}}
 	for _, x := range routes {
 		lines = append(lines, ui.Option{Value: x.TrunkID + " " + x.ID, Label: x.Trunk + " / " + x.Name})
 	}
 	var tiers []ui.Option
 	for _, n := range campaigns.Paces() {
-		tiers = append(tiers, ui.Option{Value: strconv.Itoa(int(n)), Label: strconv.Itoa(int(n)) + " per minute"})
+		tiers = append(tiers, ui.Option{Value: strconv.Itoa(int(n)), Label: r.Words.T("campaigns.draft.pace.option", "count", strconv.Itoa(int(n)))})
 	}
 	return slices.Concat([]ui.Field{
-		{Name: "name", Label: "Name", Placeholder: "Spring renewals"},
-		{Name: "agent", Label: "Agent", Kind: ui.Select, Options: ui.Options(names...)},
-		{Name: "classification", Label: "Call purpose", Kind: ui.Select, Value: "marketing", Options: []ui.Option{
-			{Value: "marketing", Label: "Marketing"}, {Value: "servicing", Label: "Servicing"}, {Value: "debt_collection", Label: "Debt collection"},
-		}, Help: "Determines legal hours, caps and the consent to attest. Marketing needs prior express written consent, " +
-			"other purposes prior express consent."},
+		{Name: "name", Label: r.Words.T("campaigns.draft.name.label"), Placeholder: r.Words.T("campaigns.draft.name.placeholder")},
+		{Name: "agent", Label: r.Words.T("campaigns.draft.agent.label"), Kind: ui.Select, Options: ui.Options(names...)},
+		{Name: "classification", Label: r.Words.T("campaigns.draft.classification.label"), Kind: ui.Select, Value: "marketing", Options: []ui.Option{
+			{Value: "marketing", Label: r.Words.T("campaigns.draft.option.marketing")}, {Value: "servicing", Label: r.Words.T("campaigns.draft.option.servicing")}, {Value: "debt_collection", Label: r.Words.T("campaigns.draft.option.debt_collection")},
+		}, Help: r.Words.T("campaigns.draft.classification.help")},
 		{
-			Name: "pace", Label: "Pace", Kind: ui.Select, Value: "20", Options: tiers,
-			Help: "New calls start at this pace while channels are free.",
+			Name: "pace", Label: r.Words.T("campaigns.draft.pace.label"), Kind: ui.Select, Value: "20", Options: tiers,
+			Help: r.Words.T("campaigns.draft.pace.help"),
 		},
-		budgetField(0),
-		{Name: "line", Label: "Trunk and subgroup", Kind: ui.Select, Options: lines, Group: "Trunk"},
+		budgetField(r.Words, 0),
+		{Name: "line", Label: r.Words.T("campaigns.draft.line.label"), Kind: ui.Select, Options: lines, Group: r.Words.T("campaigns.draft.group.trunk")},
 		{
-			Name: "from", Label: "Caller number", Optional: true, Placeholder: "+1 202 555 0100",
-			Help: "A number of the trunk; defaults to its first.",
+			Name: "from", Label: r.Words.T("campaigns.draft.from.label"), Optional: true, Placeholder: "+1 202 555 0100",
+			Help: r.Words.T("campaigns.draft.from.help"),
 		},
-	}, timeFields(r), retryFields()), nil
+	}, timeFields(r), retryFields(r.Words)), nil
 }
 
 func timeFields(r *ui.Request) []ui.Field {
 	return []ui.Field{
-		{Name: "starts", Label: "Start", Kind: "datetime-local", Optional: true, Group: "Times", Help: "Leave empty to start at launch."},
-		{Name: "ends", Label: "End", Kind: "datetime-local", Optional: true, Help: "Calling stops at this time even if contacts remain."},
+		{Name: "starts", Label: r.Words.T("campaigns.draft.starts.label"), Kind: "datetime-local", Optional: true, Group: r.Words.T("campaigns.draft.group.times"), Help: r.Words.T("campaigns.draft.starts.help")},
+		{Name: "ends", Label: r.Words.T("campaigns.draft.ends.label"), Kind: "datetime-local", Optional: true, Help: r.Words.T("campaigns.draft.ends.help")},
 		{
-			Name: "timezone", Label: "Time zone", Optional: true, Placeholder: r.Zone().String(),
-			Help: "For start, end and working hours. Defaults to the organization’s time zone.",
+			Name: "timezone", Label: r.Words.T("campaigns.draft.timezone.label"), Optional: true, Placeholder: r.Zone().String(),
+			Help: r.Words.T("campaigns.draft.timezone.help"),
 		},
 		{
-			Name: "days", Label: "Working days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(r.Words), Values: []string{"0", "1", "2", "3", "4"},
+			Name: "days", Label: r.Words.T("campaigns.draft.days.label"), Kind: ui.Checkboxes, Options: ui.WeekdayOptions(r.Words), Values: []string{"0", "1", "2", "3", "4"},
 			Optional: true,
 		},
-		{Name: "from_hour", Label: "From", Kind: ui.TimeOfDay, Value: "09:00", Optional: true},
+		{Name: "from_hour", Label: r.Words.T("campaigns.draft.from_hour.label"), Kind: ui.TimeOfDay, Value: "09:00", Optional: true},
 		{
-			Name: "to_hour", Label: "To", Kind: ui.TimeOfDay, Value: "18:00", Optional: true,
-			Help: "Legal and organization hours always apply. Leave empty to use only those.",
+			Name: "to_hour", Label: r.Words.T("campaigns.draft.to_hour.label"), Kind: ui.TimeOfDay, Value: "18:00", Optional: true,
+			Help: r.Words.T("campaigns.draft.to_hour.help"),
 		},
-		{Name: "contact_zone", Label: "Use each contact’s time zone", Kind: ui.Checkbox},
+		{Name: "contact_zone", Label: r.Words.T("campaigns.draft.contact_zone.label"), Kind: ui.Checkbox},
 	}
 }
 
-func retryFields() []ui.Field {
+func retryFields(words *ui.Words) []ui.Field {
 	return []ui.Field{
 		{
-			Name: "attempts", Label: "Max attempts per number", Kind: ui.Number, Value: "1", Min: "1", Max: strconv.Itoa(retry.MaxAttempts),
-			Group: "Retries", Help: "Contacts that were not reached are called again.",
+			Name: "attempts", Label: words.T("campaigns.draft.attempts.label"), Kind: ui.Number, Value: "1", Min: "1", Max: strconv.Itoa(retry.MaxAttempts),
+			Group: words.T("campaigns.draft.group.retries"), Help: words.T("campaigns.draft.attempts.help"),
 		},
-		{Name: "interval", Label: "First retry after", Kind: ui.Number, Value: "15", Min: "1", Unit: "minutes"},
+		{Name: "interval", Label: words.T("campaigns.draft.interval.label"), Kind: ui.Number, Value: "15", Min: "1", Unit: words.T("campaigns.draft.unit.minutes")},
 		{
-			Name: "rules", Label: "Custom retry rules", Kind: ui.TextArea, Rows: 3, Optional: true, Code: true,
+			Name: "rules", Label: words.T("campaigns.draft.rules.label"), Kind: ui.TextArea, Rows: 3, Optional: true, Code: true,
 			Placeholder: `[{"on": ["busy"], "action": "redial", "interval_s": 300}]`,
-			Help:        "JSON, as retry_config.rules in the API. Rules replace the default retries.",
+			Help:        words.T("campaigns.draft.rules.help"),
 		},
-		{Name: "duplicates", Label: "Duplicates", Kind: ui.Select, Value: "keep_first", Group: "List", Options: []ui.Option{
-			{Value: "keep_first", Label: "Keep the first row"},
-			{Value: "keep_last", Label: "Keep the last row"},
-			{Value: "reject", Label: "Skip all of them"},
+		{Name: "duplicates", Label: words.T("campaigns.draft.duplicates.label"), Kind: ui.Select, Value: "keep_first", Group: words.T("campaigns.draft.group.list"), Options: []ui.Option{
+			{Value: "keep_first", Label: words.T("campaigns.draft.option.keep_first")},
+			{Value: "keep_last", Label: words.T("campaigns.draft.option.keep_last")},
+			{Value: "reject", Label: words.T("campaigns.draft.option.reject")},
 		}},
-		{Name: "open", Label: "Accept more numbers while running", Kind: ui.Checkbox, Help: "Requires an end date; stays open until then."},
+		{Name: "open", Label: words.T("campaigns.draft.open.label"), Kind: ui.Checkbox, Help: words.T("campaigns.draft.open.help")},
 	}
 }
 
@@ -107,20 +105,20 @@ func (c *Campaigns) askDraft(r *ui.Request) (ui.Page, error) {
 	}
 	agents := len(all[1].Options)
 	all = append(all, ui.OnceField())
-	lead := "Step 3 of 3: settings. No calls are placed until you launch the campaign."
+	lead := r.Words.T("campaigns.draft.lead")
 	if r.Query("upload") == "" {
-		lead = "Without a list. You can add numbers before and after the launch."
+		lead = r.Words.T("campaigns.draft.lead.without_list")
 	}
 	if like := r.Query("like"); like != "" {
 		k, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), like, false)
 		if err != nil {
 			return ui.Page{}, err
 		}
-		all, lead = refill(all, copyOf(k, time.Now())), "Copy of "+k.Name+". No calls are placed until you launch the new campaign."
+		all, lead = refill(all, copyOf(k, time.Now())), r.Words.T("campaigns.draft.lead.copy", "name", k.Name)
 	}
 	return ui.Page{
-		Template: "draft.html", Title: "New campaign", Crumbs: crumbs(ui.Link{Label: "New campaign", Path: "campaigns/new"}), Lead: lead,
-		Data: map[string]any{"Form": r.Form(ui.Form{Submit: "Create draft", Cancel: r.URL("campaigns"), Fields: all}), "Agents": agents},
+		Template: "draft.html", Title: r.Words.T("campaigns.link.new_campaign"), Crumbs: crumbs(r.Words, ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"}), Lead: lead,
+		Data: map[string]any{"Form": r.Form(ui.Form{Submit: r.Words.T("campaigns.draft.submit"), Cancel: r.URL("campaigns"), Fields: all}), "Agents": agents},
 	}, nil
 }
 
@@ -131,11 +129,11 @@ func spec(r *ui.Request) (campaigns.Spec, error) {
 		Duplicates: r.Text("duplicates"), ContactTimezone: r.Ticked("contact_zone"), Open: r.Ticked("open"),
 	}
 	if s.Agent == "" {
-		return s, ui.Invalid("agent", "Create an agent first, under Agents.")
+		return s, ui.Invalid("agent", r.Words.T("campaigns.draft.invalid.agent"))
 	}
 	s.CallsPerMinute, _ = strconv.ParseFloat(r.Text("pace"), 64) // 0 is rejected together with other invalid paces
 	if text := r.Text("budget"); text != "" {
-		budget, err := readBudget(text)
+		budget, err := readBudget(r.Words, text)
 		if err != nil {
 			return s, err
 		}
@@ -146,14 +144,14 @@ func spec(r *ui.Request) (campaigns.Spec, error) {
 	if s.Timezone != "" {
 		var err error
 		if zone, err = control.Zone(s.Timezone); err != nil {
-			return s, ui.Invalid("timezone", "Use an IANA time zone, such as America/New_York.")
+			return s, ui.Invalid("timezone", r.Words.T("campaigns.draft.invalid.timezone"))
 		}
 	}
 	for name, at := range map[string]*time.Time{"starts": &s.StartsAt, "ends": &s.EndsAt} {
 		if text := r.Text(name); text != "" {
 			t, err := time.ParseInLocation(ui.DateTimeLayout, text, zone)
 			if err != nil {
-				return s, ui.Invalid(name, "Enter a date and time.")
+				return s, ui.Invalid(name, r.Words.T("campaigns.draft.invalid.time"))
 			}
 			*at = t
 		}
@@ -176,7 +174,7 @@ func hours(r *ui.Request, s *campaigns.Spec) error {
 	for _, text := range r.All("days") {
 		d, err := strconv.Atoi(text)
 		if err != nil {
-			return ui.Invalid("days", "Choose days of the week.")
+			return ui.Invalid("days", r.Words.T("campaigns.draft.invalid.days"))
 		}
 		shift.Days = append(shift.Days, d)
 	}
@@ -187,17 +185,17 @@ func hours(r *ui.Request, s *campaigns.Spec) error {
 func retries(r *ui.Request, s *campaigns.Spec) error {
 	attempts, err := strconv.Atoi(r.Text("attempts"))
 	if err != nil {
-		return ui.Invalid("attempts", fmt.Sprintf("Use a whole number, 1 to %d.", retry.MaxAttempts))
+		return ui.Invalid("attempts", r.Words.T("campaigns.draft.invalid.attempts", "limit", retry.MaxAttempts))
 	}
 	minutes, err := strconv.ParseFloat(r.Text("interval"), 64)
 	if err != nil || minutes < 1 || minutes > retry.MaxInterval/60 {
-		return ui.Invalid("interval", fmt.Sprintf("Use minutes, 1 to %d.", retry.MaxInterval/60))
+		return ui.Invalid("interval", r.Words.T("campaigns.draft.invalid.interval", "limit", retry.MaxInterval/60))
 	}
 	again := map[string]any{"attempts": attempts, "interval_s": int(minutes * 60)}
 	if rules := r.Text("rules"); rules != "" {
 		s.Strategy = string(retry.Expert)
 		if again["rules"] = json.RawMessage(rules); !json.Valid([]byte(rules)) {
-			return ui.Invalid("rules", "This is not valid JSON.")
+			return ui.Invalid("rules", r.Words.T("campaigns.draft.invalid.rules"))
 		}
 	}
 	if s.Retry, err = json.Marshal(again); err != nil {
@@ -242,7 +240,7 @@ func (c *Campaigns) create(r *ui.Request) (ui.Result, error) {
 	if made != nil {
 		done, fault := ui.RepeatedResult(*made)
 		if !done.Failed {
-			done.Notice = "This campaign was already created."
+			done.Notice = r.Words.T("campaigns.draft.repeated")
 		}
 		return done, fault
 	}
@@ -273,14 +271,13 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 	settled := func(ctx context.Context, q db.Querier) error { return slot.Settle(ctx, q, done.Kept()) }
 	st, err := c.service().Create(r.Context(), r.Org(), who(r), order,
 		func(ctx context.Context, q db.Querier, st service.Status) error {
-			done = ui.Result{To: "campaigns/" + st.Campaign.ID, Notice: "Draft created. Review the checks, then launch."}
+			done = ui.Result{To: "campaigns/" + st.Campaign.ID, Notice: r.Words.T("campaigns.draft.notice")}
 			return settled(ctx, q)
 		},
 		func(ctx context.Context, q db.Querier, cause error) error {
 			done = ui.Result{
-				To: "campaigns",
-				Notice: "The campaign was created, but its list was not imported: " + ui.ErrorText(cause) +
-					". Correct the error, then add the numbers to the campaign.",
+				To:     "campaigns",
+				Notice: r.Words.T("campaigns.draft.not_imported", "reason", ui.ErrorText(cause)),
 				Failed: true,
 			}
 			return settled(ctx, q)
@@ -289,7 +286,7 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 		return done, c.log(r, "create", "", nil, map[string]any{"name": order.Spec.Name, "list": "not taken"})
 	}
 	if err != nil {
-		return ui.Result{}, refused(err)
+		return ui.Result{}, refused(r.Words, err)
 	}
 	k := st.Campaign
 	after := map[string]any{
@@ -306,7 +303,7 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 	return done, err
 }
 
-func refused(err error) error {
+func refused(words *ui.Words, err error) error {
 	at, ok := map[control.Code]string{
 		control.CodeCampaignWindow: "ends", control.CodeOpenEndRequired: "ends",
 		control.CodeOpenEndTooFar: "ends", control.CodeCampaignAgentUnknown: "agent",
@@ -317,15 +314,15 @@ func refused(err error) error {
 	if !ok {
 		return err
 	}
-	says := map[control.Code]string{
-		control.CodeCampaignWindow:    "The end must be later than the start.",
-		control.CodeOpenEndRequired:   "A campaign that accepts more numbers needs an end.",
-		control.CodeRouteUnresolved:   "The agent cannot use this trunk, or the trunk does not have this number.",
-		control.CodeRouteAmbiguous:    "The agent can use several trunks. Choose one.",
-		control.CodeBindingIncomplete: "Choose the trunk of the caller number.",
+	text := map[control.Code]string{
+		control.CodeCampaignWindow:    words.T("campaigns.draft.refused.window"),
+		control.CodeOpenEndRequired:   words.T("campaigns.draft.refused.open_end"),
+		control.CodeRouteUnresolved:   words.T("campaigns.draft.refused.route"),
+		control.CodeRouteAmbiguous:    words.T("campaigns.draft.refused.ambiguous"),
+		control.CodeBindingIncomplete: words.T("campaigns.draft.refused.binding"),
 	}[control.CodeOf(err)]
-	if says == "" {
-		says = ui.ErrorText(err) + "."
+	if text == "" {
+		text = ui.ErrorText(err) + "."
 	}
-	return ui.Invalid(at, says)
+	return ui.Invalid(at, text)
 }

@@ -17,8 +17,8 @@ import (
 // drafts serves the pages that edit drafts and duplicate campaigns.
 type drafts struct{ *Campaigns }
 
-// settings are what the form of a draft edits.
-type settings struct {
+// draftSettings are what the form of a draft edits.
+type draftSettings struct {
 	campaigns.Campaign
 
 	UpdatedAt, SeenFingerprint struct{} // they change by themselves
@@ -95,32 +95,32 @@ func (c drafts) askEdit(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	all = slices.DeleteFunc(refill(all, k), func(f ui.Field) bool { return slices.Contains(fixedAtCreation(), f.Name) })
-	lead := "The contacts stay. Consent is confirmed at the launch."
+	lead := r.Words.T("campaigns.edit.lead")
 	if len(k.WorkingHours) > 1 {
-		lead += " The working hours have several parts, which only the API can change."
+		lead += r.Words.T("campaigns.edit.lead.hours")
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Edit " + k.Name, Crumbs: crumbs(campaignLink(k)), Lead: lead,
-		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("campaigns/" + k.ID), Fields: all, Of: settings{Campaign: k}}),
+		Template: "form.html", Title: r.Words.T("campaigns.edit.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)), Lead: lead,
+		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.save"), Cancel: r.URL("campaigns/" + k.ID), Fields: all, Of: draftSettings{Campaign: k}}),
 	}, nil
 }
 
 // edit saves the settings of a draft.
 func (c drafts) edit(r *ui.Request) (ui.Result, error) {
-	back := ui.Result{To: "campaigns/" + r.ID(), Notice: "Settings saved."}
+	back := ui.Result{To: "campaigns/" + r.ID(), Notice: r.Words.T("campaigns.edit.notice")}
 	s, err := spec(r)
 	if err != nil {
 		return back, err
 	}
 	before, after, err := service.Edit(r.Context(), c.service(), r.Org(), r.ID(), who(r), service.EditRequest{
-		Spec: s, KeepHours: r.Ticked(keptHours), Same: func(k campaigns.Campaign) error { return r.Same(settings{Campaign: k}) },
+		Spec: s, KeepHours: r.Ticked(keptHours), Same: func(k campaigns.Campaign) error { return r.Same(draftSettings{Campaign: k}) },
 	})
 	if control.CodeOf(err) == control.CodeCampaignTransition {
-		back.Notice, back.Failed = "Nothing was changed: "+ui.ErrorText(err)+".", true
+		back.Notice, back.Failed = r.Words.T("campaigns.change.refused", "reason", ui.ErrorText(err)), true
 		return back, nil
 	}
 	if err != nil {
-		return back, refused(err)
+		return back, refused(r.Words, err)
 	}
 	return back, c.log(r, "edit", r.ID(), loggedSettings(before), loggedSettings(after))
 }

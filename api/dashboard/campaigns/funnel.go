@@ -11,32 +11,31 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/plan"
 	"github.com/parley-voice/parley/campaigns/progress"
-	"github.com/parley-voice/parley/control"
 )
 
 // A stage is one step of the funnel: a number, the share of the step before, and the page of what it counts.
 type stage struct {
-	Says, Share, Path string
-	N                 int
-	Meter             template.HTML
+	Label, Share, Path string
+	N                  int
+	Meter              template.HTML
 }
 
-func funnel(c progress.Counters, tried, judged, successful int, id string) []stage {
+func funnel(words *ui.Words, c progress.Counters, tried, judged, successful int, id string) []stage {
 	calls := "calls?campaign_id=" + id
 	all := []stage{
-		{Says: "Contacts", N: c.Contacts, Path: "campaigns/" + id + "/contacts"},
+		{Label: words.T("campaigns.link.contacts"), N: c.Contacts, Path: "campaigns/" + id + "/contacts"},
 		{
-			Says: "Dialed", N: tried, Path: calls + "&outcome=dialed",
-			Share: share(tried, c.Contacts, "contacts") + ", " + ui.Plural(c.Attempts, "call", "calls"),
+			Label: words.T("campaigns.funnel.dialed"), N: tried, Path: calls + "&outcome=dialed",
+			Share: share(words, tried, c.Contacts, "contacts") + ", " + words.T("ui.count.calls", "count", c.Attempts),
 		},
 		{
-			Says: "Answered by a person", N: c.Answered, Path: calls + "&outcome=answered",
-			Share: share(c.Answered, c.Attempts-c.InProgress, "ended calls"),
+			Label: words.T("campaigns.funnel.answered"), N: c.Answered, Path: calls + "&outcome=answered",
+			Share: share(words, c.Answered, c.Attempts-c.InProgress, words.T("campaigns.funnel.of_ended_calls")),
 		},
-		{Says: "Success", N: successful, Path: calls + "&success=yes", Share: share(successful, judged, "calls with a verdict")},
+		{Label: words.T("campaigns.funnel.success"), N: successful, Path: calls + "&success=yes", Share: share(words, successful, judged, words.T("campaigns.funnel.of_verdicts"))},
 	}
 	for i := range all {
-		all[i].Meter = chart.Meter(all[i].Says, min(all[i].N, c.Contacts), max(1, c.Contacts))
+		all[i].Meter = chart.Meter(all[i].Label, min(all[i].N, c.Contacts), max(1, c.Contacts))
 		if all[i].N == 0 {
 			all[i].Path = ""
 		}
@@ -45,29 +44,29 @@ func funnel(c progress.Counters, tried, judged, successful int, id string) []sta
 }
 
 // share says which part of a number another one is.
-func share(n, of int, what string) string {
+func share(words *ui.Words, n, of int, what string) string {
 	if of == 0 {
-		return "no " + what
+		return words.T("campaigns.funnel.share.none", "what", what)
 	}
-	return fmt.Sprintf("%.1f %% of %s %s", 100*float64(n)/float64(of), ui.Count(of), what)
+	return words.T("campaigns.funnel.share", "percent", fmt.Sprintf("%.1f", 100*float64(n)/float64(of)), "total", of, "what", what)
 }
 
 // A tile is a number of contacts in a state.
 type tile struct {
-	N          int
-	Says, Path string
+	N           int
+	Label, Path string
 }
 
-func tiles(p progress.Progress, id string) []tile {
+func tiles(words *ui.Words, p progress.Progress, id string) []tile {
 	show := func(s campaigns.State) string { return "campaigns/" + id + "/contacts?show=" + string(s) }
 	return []tile{
-		{p.Ready, "Ready", show(campaigns.Pending)},
-		{p.Holds, "Waiting", show(campaigns.Pending)},
-		{p.Counters.InProgress, "In call", show(campaigns.InCall)},
-		{p.ByState[campaigns.Awaiting], "In analysis", show(campaigns.Awaiting)},
-		{p.ByState[campaigns.Done], "Completed", show(campaigns.Done)},
-		{p.ByState[campaigns.Exhausted], "Not reached", show(campaigns.Exhausted)},
-		{p.ByState[campaigns.Suppressed], "Skipped", show(campaigns.Suppressed)},
+		{p.Ready, words.T("campaigns.contacts.state.ready"), show(campaigns.Pending)},
+		{p.Holds, words.T("campaigns.contacts.state.waiting"), show(campaigns.Pending)},
+		{p.Counters.InProgress, words.T("campaigns.state.in_call"), show(campaigns.InCall)},
+		{p.ByState[campaigns.Awaiting], words.T("campaigns.state.awaiting"), show(campaigns.Awaiting)},
+		{p.ByState[campaigns.Done], words.T("campaigns.state.done"), show(campaigns.Done)},
+		{p.ByState[campaigns.Exhausted], words.T("campaigns.state.exhausted"), show(campaigns.Exhausted)},
+		{p.ByState[campaigns.Suppressed], words.T("campaigns.state.suppressed"), show(campaigns.Suppressed)},
 	}
 }
 
@@ -76,32 +75,32 @@ const roundTo = 5 * time.Minute
 
 // forecastText says when a campaign's calls end, or why that is not known. It says nothing of a campaign without
 // waiting contacts.
-func forecastText(x progress.Forecast, now time.Time, dates ui.Dates) string {
+func forecastText(words *ui.Words, x progress.Forecast, now time.Time, dates ui.Dates) string {
 	at := x.At.Add(roundTo - 1).Truncate(roundTo)
 	form := dates.WeekdayClock
 	if at.Sub(now) > 6*24*time.Hour {
 		form = dates.Date
 	}
-	pace := fmt.Sprintf("at the pace of the last hour of calls (%.1f per minute)", x.PerMinute)
+	pace := words.T("campaigns.forecast.pace", "per_minute", fmt.Sprintf("%.1f", x.PerMinute))
 	switch {
 	case x.Missed > 0:
-		return fmt.Sprintf("About %s will not be called before the end, %s, %s.", people(x.Missed), form(x.At), pace)
+		return words.T("campaigns.forecast.missed", "contacts", words.T("ui.count.contacts", "count", x.Missed), "time", form(x.At), "pace", pace)
 	case x.Later:
-		return fmt.Sprintf("Expected end: after %s, %s.", form(at), pace)
+		return words.T("campaigns.forecast.after", "time", form(at), "pace", pace)
 	case x.Why == "":
-		return fmt.Sprintf("Expected end: about %s, %s.", form(at), pace)
+		return words.T("campaigns.forecast.about", "time", form(at), "pace", pace)
 	}
 	switch x.Why {
 	case progress.NoContacts, plan.NotRunning:
 		return ""
 	case progress.NoPace:
-		return "End not known: too few calls yet."
+		return words.T("campaigns.forecast.unknown.no_pace")
 	case progress.Stalled:
-		return "End not known: no call in the last 10 minutes."
+		return words.T("campaigns.forecast.unknown.stalled")
 	}
-	why := held[x.Why]
-	if l, ok := limits[control.Code(x.Why)]; ok {
-		why = l.says
+	why := words.Label("campaigns.wait", x.Why)
+	if key := "campaigns.limit." + x.Why; words.Has(key + ".text") {
+		why = words.Label(key, "text")
 	}
-	return strings.TrimSuffix("End not known: "+lower(why), ".") + "."
+	return strings.TrimSuffix(words.T("campaigns.forecast.unknown", "reason", lower(why)), ".") + "."
 }

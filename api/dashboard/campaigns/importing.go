@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -27,7 +26,7 @@ func (c *Campaigns) background(f *service.File) bool {
 // queue queues the import and redirects to its progress page.
 func (c *Campaigns) queue(r *ui.Request, order service.CreateRequest, slot *idempotency.Slot) (done ui.Result, err error) {
 	if err = c.service().Check(r.Context(), r.Org(), order.Spec); err != nil { // keeps the form
-		return ui.Result{}, refused(err)
+		return ui.Result{}, refused(r.Words, err)
 	}
 	err = c.Imports.AddWith(r.Context(), uploads.Import{
 		OrgID: r.Org(), Upload: r.Query("upload"), Columns: order.File.Columns,
@@ -37,7 +36,7 @@ func (c *Campaigns) queue(r *ui.Request, order service.CreateRequest, slot *idem
 		return slot.Settle(ctx, q, done.Kept())
 	})
 	if errors.Is(err, uploads.ErrQueueFull) {
-		return ui.Result{}, ui.Invalid("", "Five lists are being imported. Try again when one is done.")
+		return ui.Result{}, ui.Invalid("", r.Words.T("campaigns.importing.queue_full"))
 	}
 	return done, err
 }
@@ -47,14 +46,14 @@ type importingPage struct {
 
 	Live    bool
 	Percent int
-	Says    string
+	Text    string
 	Problem string
 }
 
 func (c *Campaigns) importing(r *ui.Request) (ui.Page, error) {
 	gone := &ui.ProblemError{
-		Status: http.StatusGone, Title: "This import is no longer kept",
-		Text: "The result of an import is kept for 7 days.", Next: ui.Link{Label: "Campaigns", Path: "campaigns"},
+		Status: http.StatusGone, Title: r.Words.T("campaigns.importing.expired.title"),
+		Text: r.Words.T("campaigns.importing.expired.text"), Next: ui.Link{Label: r.Words.T("campaigns.link.campaigns"), Path: "campaigns"},
 	}
 	if c.Imports == nil {
 		return ui.Page{}, gone
@@ -69,26 +68,26 @@ func (c *Campaigns) importing(r *ui.Request) (ui.Page, error) {
 	x := importingPage{Import: i, Live: i.State == uploads.Queued || i.State == uploads.Running, Percent: i.Percent()}
 	switch {
 	case i.State == uploads.Queued:
-		x.Says = "Waiting for other imports to finish."
+		x.Text = r.Words.T("campaigns.importing.queued")
 	case i.State == uploads.Running && i.Stage == "reading":
-		x.Says = fmt.Sprintf("Reading the list: %s so far.", ui.Plural(i.Rows, "row", "rows"))
+		x.Text = r.Words.T("campaigns.importing.reading", "rows", r.Words.T("ui.count.rows", "count", i.Rows))
 	case i.State == uploads.Running && i.Stage == "writing":
-		x.Says = fmt.Sprintf("Saving %s.", ui.Plural(i.AllRows, "row", "rows"))
+		x.Text = r.Words.T("campaigns.importing.saving", "rows", r.Words.T("ui.count.rows", "count", i.AllRows))
 	case i.State == uploads.Running:
-		x.Says = "Checking the list."
+		x.Text = r.Words.T("campaigns.importing.checking")
 	case i.State == uploads.Done && i.Code == "":
-		x.Says = "Draft created. Review the checks, then launch."
+		x.Text = r.Words.T("campaigns.draft.notice")
 	default:
-		x.Problem = failureText(i)
+		x.Problem = failureText(r.Words, i)
 	}
-	return ui.Page{Template: "importing.html", Title: "Import of " + i.Spec.Name, Crumbs: crumbs(), Data: x}, nil
+	return ui.Page{Template: "importing.html", Title: r.Words.T("campaigns.importing.title", "name", i.Spec.Name), Crumbs: crumbs(r.Words), Data: x}, nil
 }
 
 // failureText says why the campaign or its list was not created.
-func failureText(i uploads.Import) string {
+func failureText(words *ui.Words, i uploads.Import) string {
 	text := i.Message + "."
 	if i.Code != "" {
-		err := refused(control.Refuse(control.Code(i.Code), i.Message))
+		err := refused(words, control.Refuse(control.Code(i.Code), i.Message))
 		if invalid, ok := errors.AsType[*ui.InvalidError](err); ok {
 			text = invalid.Error()
 		} else {
@@ -96,7 +95,7 @@ func failureText(i uploads.Import) string {
 		}
 	}
 	if i.State == uploads.Done {
-		return "The campaign was created, but its list was not imported: " + text + " Correct the error, then add the numbers to the campaign."
+		return words.T("campaigns.importing.not_imported", "reason", text)
 	}
-	return "The campaign was not created: " + text
+	return words.T("campaigns.importing.not_created", "reason", text)
 }

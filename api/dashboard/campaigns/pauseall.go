@@ -33,7 +33,7 @@ func (c *Campaigns) askPauseAll(r *ui.Request) (ui.Page, error) {
 		ids = append(ids, k.ID)
 	}
 	p.Listed = strings.Join(ids, ",")
-	return ui.Page{Template: "pauseall.html", Title: "Pause all campaigns", Crumbs: []ui.Link{{Label: "Live", Path: "live"}}, Data: p}, err
+	return ui.Page{Template: "pauseall.html", Title: r.Words.T("campaigns.pause_all.title"), Crumbs: []ui.Link{{Label: r.Words.T("campaigns.link.live"), Path: "live"}}, Data: p}, err
 }
 
 // pauseAll pauses all running campaigns. Those that the confirmation did not name, because they were launched since, are
@@ -49,12 +49,12 @@ func (c *Campaigns) pauseAll(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	scheduled, err := service.WithStatus(r.Context(), c.API.Store, r.Org(), campaigns.Scheduled)
-	notice, failed := pausedText(done, scheduled, strings.Split(r.Text(listedIDs), ","))
+	notice, failed := pausedText(r.Words, done, scheduled, strings.Split(r.Text(listedIDs), ","))
 	return ui.Result{To: "campaigns?status=paused", Notice: notice, Failed: failed}, err
 }
 
 // pausedText says what was done. Listed are the ids of the campaigns that the confirmation named.
-func pausedText(done service.PauseAllResult, scheduled []campaigns.Campaign, listed []string) (text string, failed bool) {
+func pausedText(words *ui.Words, done service.PauseAllResult, scheduled []campaigns.Campaign, listed []string) (text string, failed bool) {
 	named := map[string]bool{}
 	for _, id := range listed {
 		named[id] = true
@@ -66,40 +66,40 @@ func pausedText(done service.PauseAllResult, scheduled []campaigns.Campaign, lis
 		}
 	}
 	var all []string
-	add := func(say string, which []campaigns.Campaign) {
+	add := func(text string, which []campaigns.Campaign) {
 		if len(which) > 0 {
-			all = append(all, say+" "+nameList(which)+".")
+			all = append(all, text+" "+nameList(words, which)+".")
 		}
 	}
-	all = append(all, ui.Plural(len(done.Paused), "campaign", "campaigns")+" paused. Active calls continue.")
-	add("Also paused, launched just now:", since)
+	all = append(all, words.T("campaigns.pause_all.notice", "campaigns", words.T("ui.count.campaigns", "count", len(done.Paused))))
+	add(words.T("campaigns.pause_all.also"), since)
 	for i, f := range done.Failed {
 		if i == maxNamed {
-			all = append(all, "Not paused: "+ui.Plural(len(done.Failed)-i, "more campaign", "more campaigns")+".")
+			all = append(all, words.T("campaigns.pause_all.not_paused_more", "campaigns", words.T("ui.count.more_campaigns", "count", len(done.Failed)-i)))
 			break
 		}
-		all = append(all, "Not paused: "+f.Campaign.Name+" ("+failure(f.Err)+").")
+		all = append(all, words.T("campaigns.pause_all.not_paused", "name", f.Campaign.Name, "reason", failure(words, f.Err)))
 	}
-	add("Still running, launched just now:", done.Left)
-	add("Scheduled, and will still start:", scheduled)
+	add(words.T("campaigns.pause_all.still_running"), done.Left)
+	add(words.T("campaigns.pause_all.still_scheduled"), scheduled)
 	return strings.Join(all, " "), len(done.Failed)+len(done.Left) > 0
 }
 
 // failure hides errors of the database.
-func failure(err error) string {
+func failure(words *ui.Words, err error) string {
 	if e, ok := errors.AsType[*control.Error](err); ok {
 		return e.Message
 	}
-	return "internal error; try again"
+	return words.T("campaigns.pause_all.internal_error")
 }
 
-func nameList(all []campaigns.Campaign) string {
+func nameList(words *ui.Words, all []campaigns.Campaign) string {
 	var names []string
 	for _, k := range all[:min(len(all), maxNamed)] {
 		names = append(names, k.Name)
 	}
 	if more := len(all) - len(names); more > 0 {
-		names = append(names, ui.Count(more)+" more")
+		names = append(names, words.T("campaigns.pause_all.more", "count", more))
 	}
 	return strings.Join(names, ", ")
 }

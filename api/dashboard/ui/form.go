@@ -158,9 +158,7 @@ func (f Form) Upload() bool {
 // files and NotRefilled fields stay empty. Cancel leads to the page that the query string names, as success does.
 func (r *Request) Form(f Form) Form {
 	f.Fields, f.words = slices.Clone(f.Fields), r.Words
-	if next := r.Query("next"); f.Cancel != "" && isPage(next) {
-		f.Cancel = r.URL(next)
-	}
+	f.Cancel = cancelPath(r, f.Cancel)
 	if f.Of != nil {
 		f.Fields = append(f.Fields, r.Seen(f.Of))
 	}
@@ -195,6 +193,14 @@ func (r *Request) Form(f Form) Form {
 		f.Message = r.Words.T("ui.form.changed.elsewhere")
 	}
 	return f
+}
+
+// cancelPath returns the page that the query string names instead of the usual one; "" stays.
+func cancelPath(r *Request, usual string) string {
+	if next := r.Query("next"); usual != "" && isPage(next) {
+		return r.URL(next)
+	}
+	return usual
 }
 
 // isBlankAgain reports whether the field is shown empty again.

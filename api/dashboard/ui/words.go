@@ -106,7 +106,7 @@ func (m *message) UnmarshalYAML(node *yaml.Node) error {
 	m.forms = map[plural.Form]string{}
 	for i, name := range []string{"other", "zero", "one", "two", "few", "many"} {
 		if text, ok := forms[name]; ok {
-			m.forms[plural.Form(i)] = text //nolint:gosec // 0 to 5
+			m.forms[plural.Form(i)] = text
 			delete(forms, name)
 		}
 	}
@@ -131,6 +131,12 @@ func (m message) placeholders() []string {
 // page returns a text of a page.
 func (w *Words) page(english string) string {
 	return cmp.Or(w.pages[english], english)
+}
+
+// Has reports whether there is a text with this key.
+func (w *Words) Has(key string) bool {
+	_, ok := w.messages[key]
+	return ok
 }
 
 // T returns a text with its placeholders replaced: names and values alternate. "count" decides about the plural form.

@@ -18,14 +18,6 @@ import (
 	"github.com/parley-voice/parley/control/overview"
 )
 
-type check struct {
-	fix
-
-	Code string
-	Fits bool
-	Href string // page of the fix
-}
-
 type one struct {
 	service.Status
 
@@ -63,7 +55,7 @@ type one struct {
 }
 
 type outcome struct {
-	Says  string
+	Label string
 	N     int
 	Meter template.HTML
 }
@@ -85,9 +77,9 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	k := st.Campaign
 	o := one{
 		Status: st, Draft: k.Status == campaigns.Draft, Over: k.Status.IsOver(),
-		Consent: consent(k.ConsentTier()), Seen: r.Seen(settings{Campaign: k}), Live: !k.Status.IsOver() && k.Status != campaigns.Draft,
+		Consent: consent(r.Words, k.ConsentTier()), Seen: r.Seen(draftSettings{Campaign: k}), Live: !k.Status.IsOver() && k.Status != campaigns.Draft,
 		Pausable: campaigns.EffectOf(k.Status, campaigns.Pause) == campaigns.Applies, Resumable: k.Status == campaigns.Paused,
-		HoursInWords: shifts(r.Words, k.WorkingHours), RetriesInWord: retryText(k),
+		HoursInWords: shifts(r.Words, k.WorkingHours), RetriesInWord: retryText(r.Words, k),
 	}
 	if k.Status != campaigns.Canceled && (!o.Over || k.StatusReason == campaigns.QueueDrained) {
 		o.Skipped = st.Counts.ByReason[campaigns.GeoRejected]
@@ -97,7 +89,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 		c.check(r, &o)
 	}
 	for _, w := range st.Warnings {
-		o.Warnings = append(o.Warnings, warning(w))
+		o.Warnings = append(o.Warnings, warning(r.Words, w))
 	}
 	if !o.Draft {
 		if err = c.progress(r, &o); err != nil {
@@ -112,32 +104,32 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	o.History = history(log)
-	o.Menu, o.Currency = menu(k), c.Currency
+	o.History = history(r.Words, log)
+	o.Menu, o.Currency = menu(r.Words, k), c.Currency
 	return ui.Page{
 		Template: "one.html", Title: k.Name,
-		Lead:   fmt.Sprintf("%s, agent %s, %d calls per minute", k.Classification, k.AgentName, k.CallsPerMinute),
-		Crumbs: crumbs(), Data: o,
+		Lead:   r.Words.T("campaigns.show.lead", "purpose", k.Classification, "agent", k.AgentName, "pace", k.CallsPerMinute),
+		Crumbs: crumbs(r.Words), Data: o,
 	}, nil
 }
 
 // menu lists the actions on a campaign that are not its primary one.
-func menu(k campaigns.Campaign) []ui.Link {
+func menu(words *ui.Words, k campaigns.Campaign) []ui.Link {
 	all := []ui.Link{
-		{Label: "Show contacts", Path: "campaigns/" + k.ID + "/contacts", Role: operator.Viewer},
-		{Label: "Show calls", Path: "calls?campaign_id=" + k.ID, Role: operator.Viewer},
+		{Label: words.T("campaigns.link.show_contacts"), Path: "campaigns/" + k.ID + "/contacts", Role: operator.Viewer},
+		{Label: words.T("campaigns.link.show_calls"), Path: "calls?campaign_id=" + k.ID, Role: operator.Viewer},
 	}
 	if k.Status == campaigns.Draft {
-		all = append(all, ui.Link{Label: "Edit settings", Path: "campaigns/" + k.ID + "/edit"})
+		all = append(all, ui.Link{Label: words.T("campaigns.link.edit_settings"), Path: "campaigns/" + k.ID + "/edit"})
 	}
-	all = append(all, ui.Link{Label: "Duplicate", Path: "campaigns/" + k.ID + "/duplicate"})
+	all = append(all, ui.Link{Label: words.T("campaigns.link.duplicate"), Path: "campaigns/" + k.ID + "/duplicate"})
 	if !k.Status.IsOver() {
 		all = append(
 			all,
-			ui.Link{Label: "Add numbers", Path: "campaigns/" + k.ID + "/calls"},
-			ui.Link{Label: "Edit budget", Path: "campaigns/" + k.ID + "/budget"},
-			ui.Link{Label: "Withdraw numbers", Path: "campaigns/withdraw"},
-			ui.Link{Label: "Cancel campaign", Path: "campaigns/" + k.ID + "/cancel", Danger: true},
+			ui.Link{Label: words.T("campaigns.link.add_numbers"), Path: "campaigns/" + k.ID + "/calls"},
+			ui.Link{Label: words.T("campaigns.link.edit_budget"), Path: "campaigns/" + k.ID + "/budget"},
+			ui.Link{Label: words.T("campaigns.link.withdraw_numbers"), Path: "campaigns/withdraw"},
+			ui.Link{Label: words.T("campaigns.link.cancel_campaign"), Path: "campaigns/" + k.ID + "/cancel", Danger: true},
 		)
 	}
 	return all
@@ -145,25 +137,25 @@ func menu(k campaigns.Campaign) []ui.Link {
 
 // check lists the launch checks, failed ones first.
 func (c *Campaigns) check(r *ui.Request, o *one) {
-	for _, f := range fixes {
-		failed := slices.ContainsFunc(o.Blockers, func(b launchcheck.Blocker) bool { return b.Code == f.Code })
-		if !failed && f.Good == "" {
+	for _, x := range launchChecks(r.Words) {
+		failed := slices.ContainsFunc(o.Blockers, func(b launchcheck.Blocker) bool { return b.Code == x.Code })
+		if !failed && x.Passed == "" {
 			continue
 		}
-		x := check{fix: f.fix, Code: f.Code, Fits: !failed}
+		x.Fits = !failed
 		switch {
-		case f.Path == "calls":
+		case x.Path == "calls":
 			x.Href = r.URL("campaigns/" + o.Campaign.ID + "/calls")
-		case f.Path != "":
-			x.Href = r.URL(f.Path)
+		case x.Path != "":
+			x.Href = r.URL(x.Path)
 		}
-		if failed && f.Code != launchcheck.DNCMatches {
+		if failed && x.Code != launchcheck.DNCMatches {
 			o.Blocked++
 		}
 		if !failed {
 			o.Passed++
 		}
-		o.Listed = o.Listed || failed && f.Code == launchcheck.DNCMatches
+		o.Listed = o.Listed || failed && x.Code == launchcheck.DNCMatches
 		o.Checks = append(o.Checks, x)
 	}
 	slices.SortStableFunc(o.Checks, func(a, b check) int {
@@ -195,54 +187,54 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	if err != nil {
 		return err
 	}
-	o.Funnel = funnel(o.Progress.Counters, facts.Tried, judged, successful, k.ID)
-	o.Forecast = forecastText(facts.Forecast(o.Progress), now, ui.DatesOf(r.Member))
+	o.Funnel = funnel(r.Words, o.Progress.Counters, facts.Tried, judged, successful, k.ID)
+	o.Forecast = forecastText(r.Words, facts.Forecast(o.Progress), now, ui.DatesOf(r.Member))
 	if o.Progress.Counters.Failed > 0 {
 		if o.Faulted, err = c.API.Store.Contacts.CountFaulted(r.Context(), r.DB(), k.ID); err != nil {
 			return err
 		}
 	}
-	o.Why = explain(k, o.Progress, o.Blockers)
-	o.Held, o.Left = counts(o.Progress.HeldReasons, held), counts(o.Progress.SuppressedReasons, suppressed)
-	o.Outcomes, o.Tiles = outcomes(o.Progress.Counters), tiles(o.Progress, k.ID)
-	o.Cost, o.Budget = costOf(o.Progress), budgetOf(o.Progress)
+	o.Why = explain(r.Words, k, o.Progress, o.Blockers)
+	o.Held, o.Left = counts(r.Words, "campaigns.wait", o.Progress.HeldReasons), counts(r.Words, "campaigns.skip", o.Progress.SuppressedReasons)
+	o.Outcomes, o.Tiles = outcomes(r.Words, o.Progress.Counters), tiles(r.Words, o.Progress, k.ID)
+	o.Cost, o.Budget = costOf(o.Progress), budgetOf(r.Words, o.Progress)
 	if !o.Over {
 		dials, fault := c.API.Store.Attempts.PerMinute(r.Context(), r.DB(), k.ID, paceMinutes, now)
 		if fault != nil {
 			return fault
 		}
-		o.Pace = pace(dials, k.CallsPerMinute)
+		o.Pace = pace(r.Words, dials, k.CallsPerMinute)
 	}
 	hours, err := c.API.Store.Attempts.PerHour(r.Context(), r.DB(), k, hoursAttempts)
 	if err != nil {
 		return err
 	}
-	o.Hours, o.Dialed = byHour(hours)
+	o.Hours, o.Dialed = byHour(r.Words, hours)
 	return nil
 }
 
-func pace(dials []int, asked int) template.HTML {
+func pace(words *ui.Words, dials []int, asked int) template.HTML {
 	all := make([]chart.Column, len(dials))
 	for i, n := range dials {
 		ago := len(dials) - 1 - i
-		all[i] = chart.Column{Title: fmt.Sprintf("%d calls, %d minutes ago", n, ago), N: n}
+		all[i] = chart.Column{Title: words.T("campaigns.pace.minute", "count", n, "minutes", ago), N: n}
 		switch {
 		case ago == 0:
-			all[i].Label, all[i].Title = "now", fmt.Sprintf("%d calls in the last minute", n)
+			all[i].Label, all[i].Title = "now", words.T("campaigns.pace.last_minute", "count", n)
 		case ago%5 == 0:
 			all[i].Label = fmt.Sprintf("−%d", ago)
 		}
 	}
 	return chart.Columns(
-		fmt.Sprintf("Calls started per minute in the last %d minutes; requested: %d", len(dials), asked),
+		words.T("campaigns.pace.title", "minutes", len(dials), "pace", asked),
 		"pace", all, asked,
 	)
 }
 
-func byHour(hours []store.HourStats) (template.HTML, int) {
+func byHour(words *ui.Words, hours []store.HourStats) (template.HTML, int) {
 	all, n := make([]chart.Column, 24), 0
 	for i := range all {
-		all[i] = chart.Column{Title: fmt.Sprintf("%d to %d: none", i, i+1)}
+		all[i] = chart.Column{Title: words.T("campaigns.hours.none", "from", i, "to", i+1)}
 		if i%3 == 0 {
 			all[i].Label = fmt.Sprintf("%d:00", i)
 		}
@@ -252,39 +244,39 @@ func byHour(hours []store.HourStats) (template.HTML, int) {
 			continue
 		}
 		all[h.Hour].N, all[h.Hour].Part = h.Dialed, h.Answered
-		all[h.Hour].Title = fmt.Sprintf("%d to %d: %d dialed, %d answered by a person", h.Hour, h.Hour+1, h.Dialed, h.Answered)
+		all[h.Hour].Title = words.T("campaigns.hours.some", "from", h.Hour, "to", h.Hour+1, "dialed", h.Dialed, "answered", h.Answered)
 		n += h.Dialed
 	}
-	return chart.Columns("Calls by local hour of the contact", "hours", all, 0), n
+	return chart.Columns(words.T("campaigns.hours.title"), "hours", all, 0), n
 }
 
-func outcomes(c progress.Counters) []outcome {
+func outcomes(words *ui.Words, c progress.Counters) []outcome {
 	var all []outcome
 	for _, x := range []struct {
-		says string
-		n    int
+		label string
+		n     int
 	}{
-		{"Answered by a person", c.Answered},
-		{"Voicemail", c.Voicemail},
-		{"Phone menu", c.IVR},
-		{"No answer", c.NoAnswer},
-		{"Busy", c.Busy},
-		{"Declined", c.Declined},
-		{"Failed", c.Failed},
-		{"In progress", c.InProgress},
+		{words.T("campaigns.outcome.answered"), c.Answered},
+		{words.T("campaigns.outcome.voicemail"), c.Voicemail},
+		{words.T("campaigns.outcome.ivr"), c.IVR},
+		{words.T("campaigns.outcome.no_answer"), c.NoAnswer},
+		{words.T("campaigns.outcome.busy"), c.Busy},
+		{words.T("campaigns.outcome.declined"), c.Declined},
+		{words.T("campaigns.outcome.failed"), c.Failed},
+		{words.T("campaigns.outcome.in_progress"), c.InProgress},
 	} {
 		if x.n > 0 {
-			all = append(all, outcome{x.says, x.n, chart.Meter(fmt.Sprintf("%d of %d", x.n, c.Attempts), x.n, c.Attempts)})
+			all = append(all, outcome{x.label, x.n, chart.Meter(words.T("campaigns.outcome.share", "count", x.n, "total", c.Attempts), x.n, c.Attempts)})
 		}
 	}
 	return all
 }
 
-func consent(tier string) string {
+func consent(words *ui.Words, tier string) string {
 	if tier == "pewc" {
-		return "prior express written consent to automated marketing calls"
+		return words.T("campaigns.consent.written")
 	}
-	return "prior express consent to automated calls"
+	return words.T("campaigns.consent.express")
 }
 
 func shifts(words *ui.Words, all []campaigns.Shift) []string {
@@ -311,55 +303,55 @@ func shifts(words *ui.Words, all []campaigns.Shift) []string {
 	return out
 }
 
-func retryText(k campaigns.Campaign) string {
+func retryText(words *ui.Words, k campaigns.Campaign) string {
 	switch {
 	case len(k.Retry.Rules) > 0:
-		return fmt.Sprintf("at most %d calls, %d rules", k.Retry.Attempts, len(k.Retry.Rules))
+		return words.T("campaigns.retries.rules", "attempts", k.Retry.Attempts, "rules", len(k.Retry.Rules))
 	case k.Retry.Attempts <= 1:
-		return "none"
+		return words.T("campaigns.retries.none")
 	default:
-		return fmt.Sprintf("at most %d calls, the second after %d min", k.Retry.Attempts, k.Retry.Interval/60)
+		return words.T("campaigns.retries.interval", "attempts", k.Retry.Attempts, "minutes", k.Retry.Interval/60)
 	}
 }
 
-func warning(w launchcheck.Warning) string {
-	text := label(warnings, w.Code)
+func warning(words *ui.Words, w launchcheck.Warning) string {
+	text := words.Label("campaigns.warning", w.Code)
 	switch {
 	case w.Code == launchcheck.FrequencyActive && w.Daily != nil && w.Rolling7d != nil:
-		text += fmt.Sprintf(" At most %s per day and %s in 7 days.", most(*w.Daily), most(*w.Rolling7d))
+		text += " " + words.T("campaigns.warning.detail.caps", "day", most(words, *w.Daily), "week", most(words, *w.Rolling7d))
 	case w.Count > 0:
 		text += fmt.Sprintf(" (%d)", w.Count)
 	case w.Unscreened > 0:
 		text += fmt.Sprintf(" (%d)", w.Unscreened)
 	case w.AgeDays > 0:
-		text += fmt.Sprintf(" It is %d days old.", w.AgeDays)
+		text += " " + words.T("campaigns.warning.detail.age", "days", w.AgeDays)
 	case w.RouteLimit > 0:
-		text += fmt.Sprintf(" Its limit is %d.", w.RouteLimit)
+		text += " " + words.T("campaigns.warning.detail.limit", "limit", w.RouteLimit)
 	}
 	return text
 }
 
-func most(n int) string {
+func most(words *ui.Words, n int) string {
 	if n == 0 {
-		return "any number"
+		return words.T("campaigns.warning.detail.any_number")
 	}
 	return fmt.Sprint(n)
 }
 
 type event struct {
-	At      time.Time
-	Did, By string
+	At            time.Time
+	Action, Actor string
 }
 
-func history(all []store.LogEntry) []event {
+func history(words *ui.Words, all []store.LogEntry) []event {
 	out := make([]event, len(all))
 	for i, e := range all {
-		out[i] = event{At: e.At, Did: label(actions, e.Action), By: "by the " + string(e.Via)}
+		out[i] = event{At: e.At, Action: words.Label("campaigns.log", e.Action), Actor: words.T("campaigns.history.by_system", "system", string(e.Via))}
 		switch {
 		case e.Actor != "":
-			out[i].By = "by " + e.Actor
+			out[i].Actor = words.T("campaigns.history.by_operator", "actor", e.Actor)
 		case e.Via == campaigns.ByAPI:
-			out[i].By = "through the API"
+			out[i].Actor = words.T("campaigns.history.by_api")
 		}
 	}
 	return out

@@ -1,0 +1,78 @@
+package campaigns
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/campaigns/launchcheck"
+)
+
+// A count is a number of contacts, rows or calls with the same code.
+type count struct {
+	Code, Label string
+	N           int
+}
+
+// counts returns a table of counts, largest first. prefix is that of the labels.
+func counts[K ~string](words *ui.Words, prefix string, by map[K]int) []count {
+	var all []count
+	for _, code := range slices.Sorted(maps.Keys(by)) {
+		all = append(all, count{string(code), words.Label(prefix, string(code)), by[code]})
+	}
+	slices.SortStableFunc(all, func(a, b count) int { return cmp.Compare(b.N, a.N) })
+	return all
+}
+
+// A check is a launch check. Passed and Failed say what it found, Action how to resolve it. Link is the label of the page
+// Path, which does that; it is relative to the organization, and "calls" is the page of the campaign that adds numbers.
+type check struct {
+	Code, Path                   string
+	Passed, Failed, Action, Link string
+
+	Fits bool
+	Href string
+}
+
+// launchChecks returns all launch checks in their order.
+func launchChecks(words *ui.Words) []check {
+	all := []check{
+		{Code: launchcheck.AgentNotPublished, Path: "agents"},
+		{Code: launchcheck.ProviderNotConfigured, Path: "agents"},
+		{Code: launchcheck.ProviderMisconfigured, Path: "agents"},
+		{Code: launchcheck.AgentNotAttached, Path: "trunks"},
+		{Code: launchcheck.RouteUnavailable, Path: "trunks"},
+		{Code: launchcheck.CallerNumberUnavailable, Path: "trunks"},
+		{Code: launchcheck.NoPendingContacts, Path: "calls"},
+		{Code: launchcheck.ContactsGeoRejected, Path: "market"},
+		{Code: launchcheck.AllContactsSuppressed, Path: "calls"},
+		{Code: launchcheck.MarketNotInstalled, Path: "market"},
+		{Code: launchcheck.DNCScreenRequired, Path: "do-not-call"},
+		{Code: launchcheck.DNCMatches},
+		{Code: launchcheck.StartsDatePast, Path: "campaigns/new"},
+		{Code: launchcheck.EndsAtPast, Path: "campaigns/new"},
+		{Code: launchcheck.HoursNeverOpen, Path: "settings"},
+		{Code: launchcheck.CampaignPaused},
+	}
+	for i := range all {
+		c := &all[i]
+		at := "campaigns.check." + c.Code
+		c.Failed, c.Action = words.Label(at, "failed"), words.Label(at, "action")
+		if c.Code != launchcheck.CampaignPaused { // a campaign that is not paused is no news
+			c.Passed = words.Label(at, "passed")
+		}
+		if c.Path != "" {
+			c.Link = words.Label(at, "link")
+		}
+	}
+	return all
+}
+
+// lower makes a label part of a sentence.
+func lower(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToLower(first)) + s[size:]
+}
