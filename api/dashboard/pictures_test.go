@@ -21,8 +21,8 @@ type scene struct {
 }
 
 // TestPictures writes screenshots of every page in both themes and two widths to the
-// folder PARLEYTEST_PICTURES: with one of everything, with nothing, and with much data in
-// several scripts.
+// folder PARLEYTEST_PICTURES: with one of everything, with nothing, with much data in
+// several scripts, during the set-up, and with an agent whose draft changed.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("PARLEYTEST_PICTURES")
 	if dir == "" {
@@ -31,7 +31,10 @@ func TestPictures(t *testing.T) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	for name, open := range map[string]func(*testing.T) (*dashtest.Env, []scene){"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything, "figures": figures} {
+	sets := map[string]func(*testing.T) (*dashtest.Env, []scene){
+		"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything, "figures": figures, "setup": settingUp, "agent": agentAtWork,
+	}
+	for name, open := range sets {
 		t.Run(name, func(t *testing.T) {
 			h, scenes := open(t)
 			b := h.Chrome(t)
@@ -41,7 +44,7 @@ func TestPictures(t *testing.T) {
 					for _, p := range scenes {
 						p.do(b)
 						// a sticky bar would cover the middle of the picture
-						b.Run(`for (const end of document.querySelectorAll(".form-end")) end.style.position = "static"`)
+						b.Run(`scrollTo(0, 0); for (const end of document.querySelectorAll(".form-end")) end.style.position = "static"`)
 						file := fmt.Sprintf("%s-%s-%s-%d.png", name, p.name, theme, width)
 						if err := os.WriteFile(filepath.Join(dir, file), b.Picture(), 0o600); err != nil {
 							t.Fatal(err)
@@ -72,7 +75,7 @@ func figures(t *testing.T) (*dashtest.Env, []scene) {
 		h.Exec(t, "DELETE FROM operator_sessions")
 		b.SignIn("ada")
 	}}}
-	all = append(all, pages("overview?period=week", "overview?period=month", "calls?outcome=answered&weekday=0&hour=10", "calls", "calls?q=atlas", "calls/call_1", "live")...)
+	all = append(all, pages("overview?period=week", "overview?period=month", "calls?outcome=answered&weekday=0&hour=10", "calls", "calls?q=atlas", "calls/call_1", "live", "live?call=call_2")...)
 	return h, append(all, scene{"overview_tip", func(b dashtest.Tab) {
 		b.Go("overview?period=month")
 		b.Run(`document.querySelector(".as-table").open = true; document.querySelector(".stacks a[tabindex='0']").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
@@ -184,6 +187,8 @@ func oneOfEverything(t *testing.T) (*dashtest.Env, []scene) {
 	all = append(all, pages(paths...)...)
 	add("campaigns_draft_made", func(b dashtest.Tab) { b.Go("campaigns/" + draft.Campaign.ID) })
 	add("campaigns_at_work", func(b dashtest.Tab) { b.Go("campaigns/" + spring.Campaign.ID) })
+	all = append(all, pages("campaigns/"+spring.Campaign.ID+"/contacts", "campaigns/"+spring.Campaign.ID+"/contacts?show=ready",
+		"campaigns/"+spring.Campaign.ID+"/contacts?show=waiting")...)
 	add("imports_draft", func(b dashtest.Tab) { b.Go("imports/" + draft.Import.ID) })
 	all = append(all, pages("nothing", edit[:len(edit)-len("edit")]+"publish", "do-not-call?number=2025550123", "do-not-call?number=77", "calls?answered_by=human&status=ended", "calls?agent_id=agt_1&to_number=77",
 		"campaigns?name=zzz", "audit?action=zzz", "audit?who=ada")...)

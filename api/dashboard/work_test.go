@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/media/recorder"
 	"github.com/parley-voice/parley/pipeline"
 )
 
@@ -151,6 +153,38 @@ func TestCallInBrowser(t *testing.T) {
 	if faults := b.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)
 	}
+}
+
+// TestWaveform checks that the browser draws the waveform of a compressed recording, that the page says so if it cannot,
+// and that a download has the name of its format. The browser recognizes the format, whatever the name says.
+func TestWaveform(t *testing.T) {
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	const key = "recordings/call_1.opus"
+	h.Exec(t, "UPDATE calls SET recording_key = $1 WHERE id = 'call_1'", key)
+	store := func(audio []byte) {
+		t.Helper()
+		if err := h.Dashboard.Bucket.Put(t.Context(), key, bytes.NewReader(audio)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := make([]byte, 8000*recorder.SampleLen)
+	for i := range second {
+		second[i] = byte(i * 7)
+	}
+	store(append(recorder.Header(8000, uint32(len(second))), second...))
+	b := h.Chrome(t)
+	b.SignIn("vera")
+	b.Go("calls/call_1")
+	b.Until("document.querySelector('svg.lanes.has-wave')")
+	if name := dashtest.Read[string](b, "document.querySelector('a[download]').download"); name != "call_1.opus" {
+		t.Errorf("the download is named %s", name)
+	}
+	store([]byte("not audio"))
+	b = h.Chrome(t) // without the first recording in its cache
+	b.SignIn("vera")
+	b.Go("calls/call_1")
+	b.Until("!document.querySelector('[data-no-wave]').hidden && !document.querySelector('svg.lanes.has-wave')")
 }
 
 // TestUploadInBrowser checks that an upload shows its progress, a rejected file its reason, and

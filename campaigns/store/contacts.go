@@ -25,6 +25,8 @@ type ListedContact struct {
 	Next, NotBefore, NotAfter time.Time
 	CallID, Outcome           string // last call; its outcome is empty while it is active
 	CalledAt                  time.Time
+
+	due time.Time // when the dialer looks at the contact; zero for always
 }
 
 // A ContactFilter selects contacts. Empty fields select all.
@@ -33,6 +35,16 @@ type ContactFilter struct {
 	Reason string // of the suppression; requires State Suppressed
 	// LastTen has the last ten digits of the number.
 	LastTen string
+	// Readiness selects pending contacts; nil selects all.
+	Readiness *Readiness
+}
+
+// A Readiness selects pending contacts by whether they may be called.
+type Readiness struct {
+	Ready bool // those that may be called at Now, or those that wait
+	Now   time.Time
+	// Open and Closed have the keys of the calling hours of all pending contacts, by whether such contacts may be called.
+	Open, Closed []string
 }
 
 // A ContactPosition is where a page of contacts ended. The zero value is before the first contact.
@@ -44,9 +56,13 @@ type ContactPosition struct {
 	ID       string
 }
 
-// Position returns the position after a contact.
-func (c ListedContact) Position() ContactPosition {
-	return ContactPosition{c.State, c.Reason, c.Priority, c.Next, c.ID}
+// Position returns the position after a contact in a list that the filter selects.
+func (f ContactFilter) Position(c ListedContact) ContactPosition {
+	at := ContactPosition{c.State, c.Reason, c.Priority, c.Next, c.ID}
+	if f.Readiness != nil {
+		at.Next = c.due
+	}
+	return at
 }
 
 // ListedStates returns the states in the order of the list.
@@ -57,10 +73,56 @@ func ListedStates() []campaigns.State {
 }
 
 const contactColumns = "id, number, name, state, reason, governing_cap, fault, hours_group, priority, attempts, " +
-	"next_attempt_at, not_before, not_after"
+	"next_attempt_at, not_before, not_after, due_at"
+
+// PendingHours returns the keys of the calling hours of the pending contacts of a campaign.
+func (Contacts) PendingHours(ctx context.Context, q db.Querier, campaignID string) ([]string, error) {
+	return db.Collect(ctx, q, "calling hours", pgx.RowTo[string], `SELECT hours_group FROM contact_tallies
+		WHERE campaign_id = $1 AND state = 'pending' GROUP BY 1 HAVING sum(n) <> 0`, campaignID)
+}
+
+// waits holds for contacts with calling hours now that may not be called because of a time of their own.
+const waits = "((next_attempt_at > $5 OR not_before > $5 OR not_after <= $5) IS TRUE)"
+
+// byReadiness selects pending contacts after a position: per key of calling hours and priority a range of the index
+// contacts_waiting. It reads about a page per key and priority. A contact that is ready is due within the time until a
+// postponed contact is checked again.
+const byReadiness = "WITH k AS (SELECT " + contactColumns + ` FROM (
+	SELECT x.* FROM unnest($2::text[], $3::boolean[]) AS g (key, open), generate_series(0, least($6::int, 9)) AS p (priority), LATERAL (
+		SELECT * FROM contacts WHERE campaign_id = $1 AND state = 'pending' AND priority = p.priority AND hours_group = g.key
+			AND due_at >= CASE WHEN $4::boolean OR NOT g.open THEN '-infinity' ELSE $5::timestamptz END
+			AND due_at <= CASE WHEN $4 THEN $5 + interval '1 minute' ELSE 'infinity' END
+			AND (due_at, id) > (CASE WHEN p.priority = $6 THEN coalesce($7::timestamptz, '-infinity') ELSE '-infinity' END,
+				CASE WHEN p.priority = $6 THEN $8::text ELSE '' END)
+			AND (NOT g.open OR ` + waits + ` <> $4)
+		ORDER BY due_at, id LIMIT $9) x
+	UNION ALL
+	(SELECT * FROM contacts WHERE NOT $4 AND campaign_id = $1 AND state = 'pending' AND not_after <= $5 AND due_at < $5
+		AND (next_attempt_at IS NOT NULL OR not_before IS NOT NULL OR not_after IS NOT NULL)
+		AND hours_group IN (SELECT key FROM unnest($2::text[], $3::boolean[]) AS g (key, open) WHERE open)
+		AND (-priority, due_at, id) > (-$6, coalesce($7::timestamptz, '-infinity'), $8) ORDER BY priority DESC, due_at, id LIMIT $9)
+	) x ORDER BY priority DESC, due_at, id LIMIT $9) ` + withLastCall + "ORDER BY k.priority DESC, k.due_at, k.id"
+
+func (r Readiness) page(ctx context.Context, q db.Querier, campaignID string, after ContactPosition, most int) ([]ListedContact, error) {
+	keys, open := r.Open, make([]bool, len(r.Open))
+	for i := range open {
+		open[i] = true
+	}
+	if !r.Ready {
+		keys = append(slices.Clone(r.Open), r.Closed...)
+		open = append(open, make([]bool, len(r.Closed))...)
+	}
+	priority := after.Priority
+	if after.ID == "" {
+		priority = 10 // more than any contact has
+	}
+	return listContacts(ctx, q, byReadiness, campaignID, keys, open, r.Ready, r.Now, priority, nullTime(after.Next), after.ID, most)
+}
 
 // withLastCall adds the last call to the contacts k.
-const withLastCall = "SELECT k.*, coalesce(x.call_id, ''), coalesce(x.outcome, ''), x.began_at FROM k " +
+const withLastCall = "SELECT k.id, k.number, k.name, k.state, k.reason, k.governing_cap, k.fault, k.hours_group, k.priority, k.attempts, " +
+	"k.next_attempt_at, k.not_before, k.not_after, nullif(k.due_at, '-infinity'), " +
+	"coalesce(x.call_id, ''), coalesce(x.outcome, ''), x.began_at FROM k " +
 	"LEFT JOIN LATERAL (SELECT call_id, outcome, began_at FROM contact_attempts WHERE contact_id = k.id ORDER BY n DESC LIMIT 1) x ON true "
 
 // inOrder is the order within a state: that of the index contacts_by_state.
@@ -74,6 +136,9 @@ func (Contacts) Page(
 	if f.LastTen != "" {
 		return listContacts(ctx, q, "WITH k AS (SELECT "+contactColumns+` FROM contacts
 			WHERE org_id = $1 AND last_ten = $2 AND campaign_id = $3 ORDER BY created_at, id LIMIT $4) `+withLastCall, orgID, f.LastTen, campaignID, most)
+	}
+	if f.Readiness != nil {
+		return f.Readiness.page(ctx, q, campaignID, after, most)
 	}
 	states := ListedStates()
 	for _, state := range states[max(0, slices.Index(states, after.State)):] {
@@ -114,10 +179,11 @@ const inState = "WITH k AS (SELECT " + contactColumns + ` FROM (
 
 func listContacts(ctx context.Context, q db.Querier, sql string, args ...any) ([]ListedContact, error) {
 	return db.Collect(ctx, q, "contacts", func(row pgx.CollectableRow) (c ListedContact, err error) {
-		var next, before, last, called *time.Time
+		var next, before, last, due, called *time.Time
 		err = row.Scan(&c.ID, &c.Number, &c.Name, &c.State, &c.Reason, &c.Cap, &c.Fault, &c.Group, &c.Priority, &c.Attempts,
-			&next, &before, &last, &c.CallID, &c.Outcome, &called)
+			&next, &before, &last, &due, &c.CallID, &c.Outcome, &called)
 		c.Next, c.NotBefore, c.NotAfter, c.CalledAt = zeroTime(next), zeroTime(before), zeroTime(last), zeroTime(called)
+		c.due = zeroTime(due)
 		return c, err
 	}, sql, args...)
 }

@@ -4,7 +4,9 @@ package calls
 import (
 	"embed"
 	"io/fs"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -134,7 +136,7 @@ func filters(r *ui.Request, talkers, tags []ui.Option) []filter {
 
 type searchPage struct {
 	First, More []filter
-	MoreOpen    bool
+	Chosen      []chosen // values of the filters under More filters
 	Filtered    bool
 	Range       string // chosen range of days; empty for all or for own dates
 	Ranges      []dayRange
@@ -149,33 +151,51 @@ type searchPage struct {
 	Query       string // filters of the page, with a leading "?"; empty without filters
 }
 
+// A chosen is the value of a filter, and the list without it.
+type chosen struct{ Label, Value, Href string }
+
+func newChosen(list string, link url.Values, f filter) chosen {
+	x := chosen{Label: f.Label, Value: f.Value}
+	for _, o := range f.Options {
+		if o.Value == f.Value {
+			x.Value = o.Label
+		}
+	}
+	rest := maps.Clone(link)
+	rest.Del(f.Name)
+	x.Href = list + "?" + rest.Encode()
+	return x
+}
+
 func (c *Calls) search(r *ui.Request) (ui.Page, error) {
-	chosen, err := readSearch(r)
+	found, err := readSearch(r)
 	if err != nil && !isRefused(err) {
 		return ui.Page{}, err
 	}
-	s := searchPage{Columns: columnsOf(r), Slowest: chosen.narrow.Slowest}
+	s := searchPage{Columns: columnsOf(r), Slowest: found.narrow.Slowest}
 	for _, c := range s.Columns {
 		if c.On || s.Slowest && c.Key == slowestColumn {
 			s.Shown = append(s.Shown, c)
 		}
 	}
-	for _, f := range chosen.filters {
+	for _, f := range found.filters {
 		if f.more {
 			s.More = append(s.More, f)
-			s.MoreOpen = s.MoreOpen || f.Value != ""
+			if f.Value != "" {
+				s.Chosen = append(s.Chosen, newChosen(r.URL("calls"), found.link, f))
+			}
 		} else {
 			s.First = append(s.First, f)
 		}
 	}
-	s.Filtered, s.Query = len(chosen.link) > 0, chosen.suffix()
-	s.Orders = orderLinks(r.URL("calls"), chosen.link)
-	s.Range, s.Ranges = chosen.link.Get("range"), rangeLinks(r.URL("calls"), chosen.link)
+	s.Filtered, s.Query = len(found.link) > 0, found.suffix()
+	s.Orders = orderLinks(r.URL("calls"), found.link)
+	s.Range, s.Ranges = found.link.Get("range"), rangeLinks(r.URL("calls"), found.link)
 	if err == nil {
-		var found store.Page
+		var page store.Page
 		var next string
-		if found, next, err = c.API.Find(r.Context(), r.Org(), chosen.query, chosen.apply); err == nil {
-			s.Calls, err = c.rows(r.Context(), r.Words, found.Calls, chosen.text)
+		if page, next, err = c.API.Find(r.Context(), r.Org(), found.query, found.apply); err == nil {
+			s.Calls, err = c.rows(r.Context(), r.Words, page.Calls, found.text)
 		}
 		if next != "" {
 			here := r.HTTP.URL.Query()
@@ -188,7 +208,7 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 	} else if err != nil {
 		return ui.Page{}, err
 	}
-	s.Later = chosen.query.Has("cursor")
+	s.Later = found.query.Has("cursor")
 	return ui.Page{Template: "list.html", Title: "Calls", Data: s}, nil
 }
 

@@ -62,9 +62,9 @@ func quantity(u pricing.Usage) string {
 	}
 	text := ui.Plural(u.PromptTokens, "token", "tokens") + " in"
 	if u.CachedTokens > 0 {
-		text += fmt.Sprintf(" (%d cached)", u.CachedTokens)
+		text += " (" + ui.Count(u.CachedTokens) + " cached)"
 	}
-	return fmt.Sprintf("%s, %d out", text, u.CompletionTokens)
+	return text + ", " + ui.Count(u.CompletionTokens) + " out"
 }
 
 func price(i pricing.Item) string {

@@ -104,7 +104,8 @@ func (c *Calls) export(r *ui.Request) error {
 func exportHead() []string {
 	return []string{
 		"call_id", "created", "dialed", "answered", "ended", "direction", "number", "caller_number", "name", "agent", "campaign_id",
-		"status", "disconnection_reason", "answered_by", "duration_s", "response_p95_ms", "cost", "currency", "score", "tags", "sentiment", "recording",
+		"status", "disconnection_reason", "answered_by", "duration_s",
+		"response_p95_ms", "cost", "currency", "score", "tags", "sentiment", "recording",
 		"response_slowest_ms",
 	}
 }

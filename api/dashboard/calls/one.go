@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -48,13 +49,14 @@ type one struct {
 	Slowest    *chart.Turn // nil without a response time
 	Phases     []chart.Phase
 	Playable   bool
+	File       string // name of the recording when it is downloaded
 	Recording  string // why there is no recording; empty if there is one
 	Quality    *control.AudioQuality
 	Analysis   []pair
 	Variables  []pair
 	Metadata   []pair
 	AMD        string
-	Transfer   json.RawMessage
+	Transfer   []pair
 	Cost       *costTable // nil without one
 	Ring       time.Duration
 	Rungs      []rung
@@ -82,8 +84,9 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		row: show(r.Words, call), Call: call, Live: unsettled(call), By: r.Words.Label("ui.ended_by", string(call.HangupBy)),
 		Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
 		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus),
+		File:      call.ID + path.Ext(call.RecordingKey),
 		Analysis:  analysis(call.Analysis),
-		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: call.Transfer,
+		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: transfer(call.Transfer, r),
 		Cost: costOf(call.Cost), Query: list.suffix(), TagChoice: list.tags,
 		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
@@ -158,6 +161,9 @@ func noRecordingText(s control.RecordingStatus) string {
 	return "No recording."
 }
 
+// Compressed reports whether the browser must decode the recording to draw its waveform.
+func (o one) Compressed() bool { return path.Ext(o.RecordingKey) == ".opus" }
+
 func transcript(said []callview.Line) ([]line, []chart.Stretch) {
 	all := make([]line, len(said))
 	var stretches []chart.Stretch
@@ -221,12 +227,40 @@ func text(v any) string {
 	}
 }
 
+// analysis returns the fields that every agent has before those that the agent defines.
 func analysis(raw json.RawMessage) []pair {
 	var m map[string]any
 	if json.Unmarshal(raw, &m) != nil {
 		return nil
 	}
-	return pairs(m)
+	var all []pair
+	for _, known := range []pair{
+		{"summary", "Summary"}, {"success", "Success"}, {"sentiment", "Sentiment"}, {"in_voicemail", "In voicemail"}, {"opt_out", "Opted out"},
+	} {
+		if v, ok := m[known.Name]; ok {
+			all = append(all, pair{known.Value, text(v)})
+			delete(m, known.Name)
+		}
+	}
+	return append(all, pairs(m)...)
+}
+
+// transfer describes the transfer of a call.
+func transfer(raw json.RawMessage, r *ui.Request) []pair {
+	var t control.Transfer
+	if len(raw) == 0 || json.Unmarshal(raw, &t) != nil {
+		return nil
+	}
+	by := "SIP REFER"
+	if t.Bridged {
+		by = "a second leg"
+	}
+	all := []pair{{"To", ui.FormatNumber(t.To)}, {"Result", t.Status}, {"Through", by}}
+	if t.At > 0 {
+		at := time.UnixMilli(int64(t.At * 1000))
+		all = append(all, pair{"Time", ui.DatesOf(r.Member).Second(at)})
+	}
+	return all
 }
 
 // evidence describes the answer detection.

@@ -164,6 +164,7 @@ func (c *Campaigns) imported(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
+	split.Called = max(0, split.Called-x.Screen.Matched)
 	return ui.Page{
 		Template: "import.html", Title: r.Words.T("campaigns.import.title", "time", ui.DatesOf(r.Member).Minute(x.CreatedAt)), Crumbs: crumbs(r.Words, campaignLink(k)),
 		Lead: r.Words.T("campaigns.import.lead", "rows", r.Words.T("ui.count.rows", "count", x.RowsSeen), "accepted", x.AcceptedRows),

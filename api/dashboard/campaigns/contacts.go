@@ -48,6 +48,11 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 	k := f.Campaign
 	x := contactsPage{Campaign: k, Show: showField(r.Words, f.Counts, r.Query("show")), Number: r.Query("number")}
 	filter, ok := contactFilter(r.Words, r.Query("show"))
+	if filter.Readiness != nil {
+		if err = c.readHours(r, f, filter.Readiness); err != nil {
+			return ui.Page{}, err
+		}
+	}
 	digits := control.Digits(x.Number)
 	if filter.LastTen = digits[max(0, len(digits)-10):]; x.Number != "" && len(digits) < 10 || !ok {
 		x.Refused = r.Words.T("campaigns.contacts.invalid.number")
@@ -64,7 +69,7 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 		}
 		if len(all) > contactsPerPage {
 			all = all[:contactsPerPage]
-			q := url.Values{"cursor": {writePosition(all[len(all)-1].Position())}}
+			q := url.Values{"cursor": {writePosition(filter.Position(all[len(all)-1]))}}
 			if show := r.Query("show"); show != "" {
 				q.Set("show", show)
 			}
@@ -87,6 +92,11 @@ func showField(words *ui.Words, n campaigns.Counts, chosen string) ui.Field {
 		f.Options = append(f.Options, ui.Option{Value: value, Label: fmt.Sprintf("%s (%s)", label, ui.Count(n))})
 	}
 	for _, s := range store.ListedStates() {
+		if s == campaigns.Pending && n.ByState[s] > 0 {
+			f.Options = append(f.Options,
+				ui.Option{Value: showReady, Label: words.T("campaigns.contacts.state.ready")},
+				ui.Option{Value: showWaiting, Label: words.T("campaigns.contacts.state.waiting")})
+		}
 		if n.ByState[s] > 0 || chosen == string(s) {
 			add(string(s), words.Label("campaigns.state", string(s)), n.ByState[s])
 		}
@@ -99,8 +109,31 @@ func showField(words *ui.Words, n campaigns.Counts, chosen string) ui.Field {
 	return f
 }
 
+// Choices of pending contacts.
+const (
+	showReady   = "ready"
+	showWaiting = "waiting"
+)
+
+// readHours sorts the calling hours of pending contacts by whether such contacts may be called.
+func (c *Campaigns) readHours(r *ui.Request, f progress.Facts, x *store.Readiness) error {
+	keys, err := c.API.Store.Contacts.PendingHours(r.Context(), r.DB(), f.Campaign.ID)
+	x.Now = f.Now
+	for _, key := range keys {
+		if reason, _ := f.HoldReason(progress.Group{Key: key}); reason == "" && f.Campaign.Status == campaigns.Running {
+			x.Open = append(x.Open, key)
+		} else {
+			x.Closed = append(x.Closed, key)
+		}
+	}
+	return err
+}
+
 // contactFilter reads a choice of showField.
 func contactFilter(words *ui.Words, show string) (store.ContactFilter, bool) {
+	if show == showReady || show == showWaiting {
+		return store.ContactFilter{State: campaigns.Pending, Readiness: &store.Readiness{Ready: show == showReady}}, true
+	}
 	if state := campaigns.State(show); show == "" || slices.Contains(store.ListedStates(), state) {
 		return store.ContactFilter{State: campaigns.State(show)}, true
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/campaigns"
@@ -29,7 +30,8 @@ func createMany(t *testing.T, h *dashtest.Env, n int) string {
 	}
 	h.Exec(t, `UPDATE contacts SET attempts = n % 3, state = (ARRAY['pending', 'pending', 'pending', 'awaiting', 'done', 'exhausted', 'suppressed'])[1 + n % 7],
 		reason = CASE WHEN n % 7 = 6 THEN (ARRAY['geo_rejected', 'opted_out', 'dnc_suppressed'])[1 + n % 3] ELSE '' END,
-		next_attempt_at = CASE WHEN n % 7 = 1 THEN now() + (1 + n % 5) * interval '1 hour' END WHERE campaign_id = $1`, st.Campaign.ID)
+		next_attempt_at = CASE WHEN n % 7 = 1 THEN now() + (1 + n % 5) * interval '1 hour' END,
+		due_at = CASE WHEN n % 7 = 1 THEN now() + (1 + n % 5) * interval '1 hour' ELSE now() END WHERE campaign_id = $1`, st.Campaign.ID)
 	return st.Campaign.ID
 }
 
@@ -44,22 +46,55 @@ func TestContactPages(t *testing.T) {
 		want := h.Text(t, `SELECT coalesce(string_agg(id, ' ' ORDER BY array_position(ARRAY['in_call', 'awaiting', 'pending', 'done', 'exhausted', 'suppressed'], state),
 			reason, CASE WHEN state <> 'suppressed' THEN -priority END, next_attempt_at, id), '') FROM contacts WHERE campaign_id = $1 AND `+where, id)
 		for _, most := range []int{1, 7, 50, 1000} {
-			var got []string
-			for at := (store.ContactPosition{}); ; {
-				page, err := h.Dashboard.Campaigns.Store.Contacts.Page(t.Context(), h.DB.Pool, h.Acme, id, f, at, most)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, c := range page {
-					got, at = append(got, c.ID), c.Position()
-				}
-				if len(page) < most {
-					break
-				}
-			}
+			got := allPages(t, h, id, f, most)
 			if strings.Join(got, " ") != want {
 				t.Errorf("%s by %d: %d contacts, want %s", where, most, len(got), want)
 			}
+		}
+	}
+}
+
+// TestReadiness checks that the lists of ready and of waiting contacts together have each pending contact once, on pages of
+// any size: some hours are closed, and some contacts wait for a time of their own or are too late.
+func TestReadiness(t *testing.T) {
+	h := dashtest.New(t)
+	id := createMany(t, h, 210)
+	h.Exec(t, `UPDATE contacts SET hours_group = (ARRAY['east', 'west', 'north'])[1 + n % 3],
+		not_after = CASE WHEN n % 14 = 2 THEN now() END, due_at = CASE WHEN n % 14 = 10 THEN '-infinity' ELSE due_at END WHERE campaign_id = $1`, id)
+	var now time.Time
+	if err := h.DB.Pool.QueryRow(t.Context(), "SELECT now()").Scan(&now); err != nil {
+		t.Fatal(err)
+	}
+	of := func(ready bool) store.ContactFilter {
+		return store.ContactFilter{Readiness: &store.Readiness{Ready: ready, Now: now, Open: []string{"east", "north"}, Closed: []string{"west"}}}
+	}
+	for ready, where := range map[bool]string{true: "", false: "NOT"} {
+		want := h.Text(t, `SELECT string_agg(id, ' ' ORDER BY priority DESC, due_at, id) FROM contacts
+			WHERE campaign_id = $1 AND state = 'pending' AND `+where+` (hours_group <> 'west' AND coalesce(next_attempt_at <= $2, true) AND coalesce(not_after > $2, true))`, id, now)
+		if strings.Count(want, " ") < 10 {
+			t.Fatalf("ready %v: the test is ineffective: %s", ready, want)
+		}
+		for _, most := range []int{1, 7, 50, 1000} {
+			if got := allPages(t, h, id, of(ready), most); strings.Join(got, " ") != want {
+				t.Errorf("ready %v by %d: %d contacts\n%s, want\n%s", ready, most, len(got), strings.Join(got, " "), want)
+			}
+		}
+	}
+}
+
+// allPages returns the ids of contacts that pages of a size together have.
+func allPages(t *testing.T, h *dashtest.Env, id string, f store.ContactFilter, most int) (got []string) {
+	t.Helper()
+	for at := (store.ContactPosition{}); ; {
+		page, err := h.Dashboard.Campaigns.Store.Contacts.Page(t.Context(), h.DB.Pool, h.Acme, id, f, at, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range page {
+			got, at = append(got, c.ID), f.Position(c)
+		}
+		if len(page) < most {
+			return got
 		}
 	}
 }
@@ -105,6 +140,24 @@ func TestContactReasons(t *testing.T) {
 	for _, cursor := range []string{"x", "pending..99..con_1", "pending..1.x.con_1", "pending..1.999999999999999999.con_1"} {
 		if text := b.Get(at + "?cursor=" + cursor).Text(); !strings.Contains(text, "no longer valid") {
 			t.Errorf("cursor %s: %s", cursor, text)
+		}
+	}
+	tiles := b.Get("campaigns/" + id).Text()
+	for show, label := range map[string]string{"ready": "Ready", "waiting": "Waiting"} {
+		n := 0
+		for next := at + "?show=" + show; next != ""; {
+			page := b.Get(next)
+			rows := strings.Count(page.Body, `<th scope="row"`)
+			if n += rows; rows != strings.Count(page.Body, ">"+label+"</span>") {
+				t.Errorf("%s lists others: %s", show, page.Text())
+			}
+			before, _, more := strings.Cut(page.Body, `" rel="next"`)
+			if next = ""; more {
+				next = strings.ReplaceAll(before[strings.LastIndex(before, `href="`)+6:], "&amp;", "&")
+			}
+		}
+		if want := fmt.Sprintf("%d %s", n, label); !strings.Contains(tiles, want) {
+			t.Errorf("%s contacts are listed, and the campaign says %s", want, tiles)
 		}
 	}
 	h.Exec(t, "UPDATE campaigns SET status = 'paused' WHERE id = $1", id)

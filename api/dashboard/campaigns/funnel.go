@@ -21,18 +21,21 @@ type stage struct {
 }
 
 func funnel(words *ui.Words, c progress.Counters, tried, judged, successful int, id string) []stage {
-	calls := "calls?campaign_id=" + id
+	calls, ended := "calls?campaign_id="+id, c.Attempts-c.InProgress
 	all := []stage{
 		{Label: words.T("campaigns.link.contacts"), N: c.Contacts, Path: "campaigns/" + id + "/contacts"},
 		{
 			Label: words.T("campaigns.funnel.dialed"), N: tried, Path: calls + "&outcome=dialed",
-			Share: share(words, tried, c.Contacts, "contacts") + ", " + words.T("ui.count.calls", "count", c.Attempts),
+			Share: share(words, tried, c.Contacts, words.T("campaigns.funnel.of_contacts", "count", c.Contacts)) + ", " + words.T("ui.count.calls", "count", c.Attempts),
 		},
 		{
 			Label: words.T("campaigns.funnel.answered"), N: c.Answered, Path: calls + "&outcome=answered",
-			Share: share(words, c.Answered, c.Attempts-c.InProgress, words.T("campaigns.funnel.of_ended_calls")),
+			Share: share(words, c.Answered, ended, words.T("campaigns.funnel.of_ended_calls", "count", ended)),
 		},
-		{Label: words.T("campaigns.funnel.success"), N: successful, Path: calls + "&success=yes", Share: share(words, successful, judged, words.T("campaigns.funnel.of_verdicts"))},
+		{
+			Label: words.T("campaigns.funnel.success"), N: successful, Path: calls + "&success=yes",
+			Share: share(words, successful, judged, words.T("campaigns.funnel.of_verdicts", "count", judged)),
+		},
 	}
 	for i := range all {
 		all[i].Meter = chart.Meter(all[i].Label, min(all[i].N, c.Contacts), max(1, c.Contacts))
@@ -46,9 +49,9 @@ func funnel(words *ui.Words, c progress.Counters, tried, judged, successful int,
 // share says which part of a number another one is.
 func share(words *ui.Words, n, of int, what string) string {
 	if of == 0 {
-		return words.T("campaigns.funnel.share.none", "what", what)
+		return what
 	}
-	return words.T("campaigns.funnel.share", "percent", fmt.Sprintf("%.1f", 100*float64(n)/float64(of)), "total", of, "what", what)
+	return words.T("campaigns.funnel.share", "percent", fmt.Sprintf("%.1f", 100*float64(n)/float64(of)), "what", what)
 }
 
 // A tile is a number of contacts in a state.
@@ -58,10 +61,11 @@ type tile struct {
 }
 
 func tiles(words *ui.Words, p progress.Progress, id string) []tile {
-	show := func(s campaigns.State) string { return "campaigns/" + id + "/contacts?show=" + string(s) }
+	contacts := "campaigns/" + id + "/contacts?show="
+	show := func(s campaigns.State) string { return contacts + string(s) }
 	return []tile{
-		{p.Ready, words.T("campaigns.contacts.state.ready"), show(campaigns.Pending)},
-		{p.Holds, words.T("campaigns.contacts.state.waiting"), show(campaigns.Pending)},
+		{p.Ready, words.T("campaigns.contacts.state.ready"), contacts + showReady},
+		{p.Holds, words.T("campaigns.contacts.state.waiting"), contacts + showWaiting},
 		{p.Counters.InProgress, words.T("campaigns.state.in_call"), show(campaigns.InCall)},
 		{p.ByState[campaigns.Awaiting], words.T("campaigns.state.awaiting"), show(campaigns.Awaiting)},
 		{p.ByState[campaigns.Done], words.T("campaigns.state.done"), show(campaigns.Done)},

@@ -79,7 +79,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 		Status: st, Draft: k.Status == campaigns.Draft, Over: k.Status.IsOver(),
 		Consent: consent(r.Words, k.ConsentTier()), Seen: r.Seen(draftSettings{Campaign: k}), Live: !k.Status.IsOver() && k.Status != campaigns.Draft,
 		Pausable: campaigns.EffectOf(k.Status, campaigns.Pause) == campaigns.Applies, Resumable: k.Status == campaigns.Paused,
-		HoursInWords: shifts(r.Words, k.WorkingHours), RetriesInWord: retryText(r.Words, k),
+		HoursInWords: shifts(r.Words, k.WorkingHours, ui.DatesOf(r.Member)), RetriesInWord: retryText(r.Words, k),
 	}
 	if k.Status != campaigns.Canceled && (!o.Over || k.StatusReason == campaigns.QueueDrained) {
 		o.Skipped = st.Counts.ByReason[campaigns.GeoRejected]
@@ -209,7 +209,7 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	if err != nil {
 		return err
 	}
-	o.Hours, o.Dialed = byHour(r.Words, hours)
+	o.Hours, o.Dialed = byHour(r.Words, hours, ui.DatesOf(r.Member))
 	return nil
 }
 
@@ -231,12 +231,12 @@ func pace(words *ui.Words, dials []int, asked int) template.HTML {
 	)
 }
 
-func byHour(words *ui.Words, hours []store.HourStats) (template.HTML, int) {
+func byHour(words *ui.Words, hours []store.HourStats, dates ui.Dates) (template.HTML, int) {
 	all, n := make([]chart.Column, 24), 0
 	for i := range all {
-		all[i] = chart.Column{Title: words.T("campaigns.hours.none", "from", i, "to", i+1)}
+		all[i] = chart.Column{Title: words.T("campaigns.hours.none", "from", dates.Hour(i), "to", dates.Hour(i+1))}
 		if i%3 == 0 {
-			all[i].Label = fmt.Sprintf("%d:00", i)
+			all[i].Label = dates.Hour(i)
 		}
 	}
 	for _, h := range hours {
@@ -244,7 +244,8 @@ func byHour(words *ui.Words, hours []store.HourStats) (template.HTML, int) {
 			continue
 		}
 		all[h.Hour].N, all[h.Hour].Part = h.Dialed, h.Answered
-		all[h.Hour].Title = words.T("campaigns.hours.some", "from", h.Hour, "to", h.Hour+1, "dialed", h.Dialed, "answered", h.Answered)
+		all[h.Hour].Title = words.T("campaigns.hours.some", "from", dates.Hour(h.Hour), "to", dates.Hour(h.Hour+1),
+			"dialed", h.Dialed, "answered", h.Answered)
 		n += h.Dialed
 	}
 	return chart.Columns(words.T("campaigns.hours.title"), "hours", all, 0), n
@@ -279,7 +280,7 @@ func consent(words *ui.Words, tier string) string {
 	return words.T("campaigns.consent.express")
 }
 
-func shifts(words *ui.Words, all []campaigns.Shift) []string {
+func shifts(words *ui.Words, all []campaigns.Shift, dates ui.Dates) []string {
 	var out []string
 	names := ui.Weekdays(words)
 	for _, s := range all {
@@ -298,7 +299,7 @@ func shifts(words *ui.Words, all []campaigns.Shift) []string {
 			}
 			i = j + 1
 		}
-		out = append(out, text+" "+s.Start+"–"+s.End)
+		out = append(out, text+" "+dates.TimeOfDay(s.Start)+"–"+dates.TimeOfDay(s.End))
 	}
 	return out
 }

@@ -39,7 +39,8 @@ func (p *report) lines(words *ui.Words) [][]string {
 	for o := range overview.Outcomes {
 		head = append(head, o.Key())
 	}
-	head = append(head, "with_verdict", "successful", "minutes", "with_cost", "cost", "currency", "turns", "response_p50_ms", "response_p95_ms")
+	head = append(head, "with_verdict", "successful", "minutes", "with_cost", "cost", "currency")
+	head = append(head, "turns", "response_p50_ms", "response_p95_ms")
 	all := [][]string{head}
 	local := func(t time.Time) string { return t.In(p.dates.Zone).Format(time.RFC3339) }
 	add := func(kind, name, id string, from, to time.Time, s *overview.Sums) {

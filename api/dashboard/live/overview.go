@@ -226,7 +226,7 @@ func (p *report) tiles() []tile {
 		},
 		{
 			Label: "Cost", Kind: p.currency, Value: f.Cost(),
-			Of:     []number{word("of"), f.Priced(), noun(f.Costed, "call", "calls"), word("with a known cost")},
+			Of:     []number{word("of"), f.Priced(), noun(f.Costed, "priced call", "priced calls")},
 			Change: relative(cost(now), cost(before), 0), Spark: course(cost),
 		},
 	}
@@ -349,7 +349,7 @@ func (p *report) heat(words *ui.Words) (all []heatRow) {
 		for h, c := range day {
 			x := heatCell{
 				number: number{Text: ui.Count(c.calls)}, Level: (heatLevels*c.calls + most - 1) / most,
-				Title: fmt.Sprintf("%s %02d:00–%02d:00\n%s", row.Day, h, (h+1)%24, ui.Plural(c.calls, "call", "calls")),
+				Title: fmt.Sprintf("%s %s–%s\n%s", row.Day, p.dates.Hour(h), p.dates.Hour(h+1), ui.Plural(c.calls, "call", "calls")),
 			}
 			if c.dialed > 0 {
 				x.Title += fmt.Sprintf("\n%s answered (%s of dialed)", ui.Count(c.answered), percent(share(c.answered, c.dialed)))

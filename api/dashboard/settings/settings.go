@@ -120,7 +120,7 @@ func fields(words *ui.Words, o apply.Organization) []ui.Field {
 		{Name: "calling_window.start", Label: "From", Kind: ui.TimeOfDay, Value: o.CallingWindow.Start},
 		{
 			Name: "calling_window.end", Label: "To", Kind: ui.TimeOfDay, Value: dayEnd(o.CallingWindow.End, "24:00", "00:00"),
-			Help: "00:00 is the end of the day. Market kz: campaigns call within this window and legal hours. Market us: legal hours only.",
+			Help: "Midnight is the end of the day. Market kz: campaigns call within this window and legal hours. Market us: legal hours only.",
 		},
 		{
 			Group: "Frequency caps per number", Name: "frequency_caps.enabled", Label: "Caps", Kind: ui.Select,

@@ -57,5 +57,25 @@ func (d Dates) Date(t time.Time) string { return d.format(t, "Mon, Jan 2, 2006",
 // Clock returns hour and minute.
 func (d Dates) Clock(t time.Time) string { return d.format(t, "3:04 PM", "15:04") }
 
+// TimeOfDay returns a time such as "09:00" or "24:00".
+func (d Dates) TimeOfDay(clock string) string {
+	if !d.American {
+		return clock
+	}
+	if t, err := time.Parse("15:04", clock); err == nil {
+		return t.Format("3:04 PM")
+	}
+	return "midnight"
+}
+
+// Hour returns the beginning of an hour of the day, from 0 to 24.
+func (d Dates) Hour(h int) string {
+	t := time.Date(2000, 1, 1, h, 0, 0, 0, time.UTC)
+	if d.American {
+		return t.Format("3 PM")
+	}
+	return t.Format("15:04")
+}
+
 // Second returns the time of day with seconds.
 func (d Dates) Second(t time.Time) string { return d.format(t, "3:04:05 PM", "15:04:05") }

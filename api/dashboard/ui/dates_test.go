@@ -33,6 +33,10 @@ func TestDates(t *testing.T) {
 		"kz weekday":           {kz.Weekday(at), "Fri 27 Nov"},
 		"kz clock":             {kz.Clock(at), "07:05"},
 		"kz second":            {kz.Second(at), "07:05:09"},
+		"us time of day":       {us.TimeOfDay("00:00") + ", " + us.TimeOfDay("17:30") + ", " + us.TimeOfDay("24:00"), "12:00 AM, 5:30 PM, midnight"},
+		"kz time of day":       {kz.TimeOfDay("17:30") + ", " + kz.TimeOfDay("24:00"), "17:30, 24:00"},
+		"us hour":              {us.Hour(0) + ", " + us.Hour(15) + ", " + us.Hour(24), "12 AM, 3 PM, 12 AM"},
+		"kz hour":              {kz.Hour(0) + ", " + kz.Hour(15) + ", " + kz.Hour(24), "00:00, 15:00, 00:00"},
 	} {
 		if row.got != row.want {
 			t.Errorf("%s: got %q, want %q", name, row.got, row.want)

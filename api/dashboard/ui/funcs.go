@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -18,7 +19,7 @@ import (
 // funcs returns the functions of templates; view adds methods.
 func funcs(a assets, words *Words) template.FuncMap {
 	return template.FuncMap{
-		"asset": a.path, "count": Count, "next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
+		"asset": a.path, "count": Count, "ms": Milliseconds, "next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
 		"lower": strings.ToLower, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
 		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
 		"t": words.T, "plural": func(key string, n any) string { return words.T(key, "count", n) },
@@ -43,6 +44,9 @@ func toTime(v any) (time.Time, bool) {
 	}
 	return t, !t.IsZero()
 }
+
+// Milliseconds formats a duration in milliseconds.
+func Milliseconds(ms float64) string { return Count(int(math.Round(ms))) + " ms" }
 
 // Count formats a number with commas: 1,234,567.
 func Count(v any) string {
@@ -145,14 +149,15 @@ func CSVText(s string) string {
 }
 
 // FormatNumber formats the digits of a telephone number.
-func FormatNumber(digits string) string {
+func FormatNumber(number string) string {
+	digits := strings.TrimPrefix(number, "+")
 	if len(digits) == 11 && digits[0] == '1' {
 		return "+1 " + digits[1:4] + " " + digits[4:7] + " " + digits[7:]
 	}
 	if len(digits) >= 11 && len(digits) <= 15 && digits[0] != '0' && digits[0] != '8' && strings.Trim(digits, "0123456789") == "" {
 		return "+" + digits
 	}
-	return digits
+	return number
 }
 
 // JoinNames joins names as HTML; each keeps the direction of its own script.

@@ -117,6 +117,9 @@ func (s sheet) URL(parts ...any) string {
 // Zone returns the name of the time zone of shown times.
 func (s sheet) Zone() string { return s.dates.Zone.String() }
 
+// TimeOfDay formats a time such as "09:00".
+func (s sheet) TimeOfDay(clock string) string { return s.dates.TimeOfDay(clock) }
+
 // When formats a time; nil and the zero time give a dash.
 func (s sheet) When(v any) template.HTML {
 	t, ok := toTime(v)
@@ -154,7 +157,6 @@ func (f *Frame) sheet(r *Request, p Page) sheet {
 	if r.Org() == "" {
 		return s
 	}
-	longest, at := -1, [2]int{}
 	for _, module := range f.Modules {
 		for _, l := range module.Links {
 			if !r.Member.Role.Includes(orDefault(l.Role, operator.Viewer)) || l.Root && !r.Root {
@@ -166,15 +168,34 @@ func (f *Frame) sheet(r *Request, p Page) sheet {
 			}
 			in := &s.Nav[len(s.Nav)-1]
 			in.Links = append(in.Links, navLink{Link: l})
-			if here := r.URL(l.Path); (s.Path == here || strings.HasPrefix(s.Path, here+"/")) && len(l.Path) > longest {
-				longest, at = len(l.Path), [2]int{len(s.Nav) - 1, len(in.Links) - 1}
+		}
+	}
+	if !s.mark(r, s.Path) { // such as the page of a subgroup
+		for _, crumb := range p.Crumbs {
+			if s.mark(r, r.URL(crumb.Path)) {
+				break
 			}
 		}
 	}
-	if longest >= 0 {
-		s.Nav[at[0]].Links[at[1]].Here = true
-	}
 	return s
+}
+
+// mark marks the link of the navigation that leads to a path or to the longest part of it, and reports whether there is one.
+func (s *sheet) mark(r *Request, path string) bool {
+	var here *navLink
+	for i := range s.Nav {
+		for j := range s.Nav[i].Links {
+			l := &s.Nav[i].Links[j]
+			at := r.URL(l.Path)
+			if (path == at || strings.HasPrefix(path, at+"/")) && (here == nil || len(l.Path) > len(here.Path)) {
+				here = l
+			}
+		}
+	}
+	if here != nil {
+		here.Here = true
+	}
+	return here != nil
 }
 
 func zone(name string) *time.Location {

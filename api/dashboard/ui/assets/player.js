@@ -2,12 +2,47 @@
 // marked, and either side can be played alone.
 "use strict";
 (() => {
-  // wave draws the waveform into the lanes. The server computes few at a time, so it may ask to try again.
-  const wave = async (lanes, seconds, from, tries) => {
-    const answer = await fetch(from).catch(() => null);
-    if (answer?.status === 503 && tries > 1) setTimeout(() => wave(lanes, seconds, from, tries - 1), 2000);
-    if (!answer?.ok || answer.redirected) return;
-    const sound = await answer.json();
+  const BARS = 600;
+  const MOST_BYTES = 4 << 20; // of a compressed recording: about 18 minutes
+
+  // measure returns the loudness of a recording. The server computes few at a time, so it may ask to try again.
+  const measure = async (from, tries) => {
+    const answer = await fetch(from);
+    if (answer.status === 503 && tries > 1) {
+      await new Promise((r) => setTimeout(r, 2000));
+      return measure(from, tries - 1);
+    }
+    if (!answer.ok || answer.redirected) throw new Error("no waveform");
+    return answer.json();
+  };
+
+  // decode measures a compressed recording, which the server does not decode.
+  const decode = async (from) => {
+    const answer = await fetch(from);
+    if (!answer.ok || answer.redirected || !(Number(answer.headers.get("Content-Length")) <= MOST_BYTES)) {
+      answer.body?.cancel();
+      throw new Error("no waveform");
+    }
+    const sound = await new OfflineAudioContext(2, 1, 8000).decodeAudioData(await answer.arrayBuffer());
+    const peaks = (side) => {
+      const samples = sound.getChannelData(side), all = new Array(BARS).fill(0);
+      samples.forEach((v, i) => {
+        const bar = Math.floor((i * BARS) / samples.length);
+        all[bar] = Math.max(all[bar], 100 * Math.abs(v));
+      });
+      return all;
+    };
+    return { seconds: sound.duration, caller: peaks(0), agent: peaks(1) };
+  };
+
+  // wave draws the waveform into the lanes, or says that there is none.
+  const wave = async (lanes, seconds, audio) => {
+    const sound = await (audio.dataset.wave ? measure(audio.dataset.wave, 5) : decode(audio.src)).catch(() => null);
+    if (!sound) {
+      const note = document.querySelector("[data-no-wave]");
+      if (note) note.hidden = false;
+      return;
+    }
     for (const side of ["caller", "agent"]) {
       const path = lanes.querySelector("path.wave." + side);
       const peaks = sound[side];
@@ -72,7 +107,7 @@
       if (audio.readyState > 0) seek();
       else audio.addEventListener("loadedmetadata", seek, { once: true });
     }
-    if (lanes && audio.dataset.wave) wave(lanes, seconds, audio.dataset.wave, 5);
+    if (lanes) wave(lanes, seconds, audio);
     let frame = 0;
     const follow = () => { show(); frame = audio.paused ? 0 : requestAnimationFrame(follow); };
     audio.addEventListener("play", () => { if (!frame) frame = requestAnimationFrame(follow); });
