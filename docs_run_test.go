@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -21,6 +22,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 	"github.com/xuri/excelize/v2"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
 )
 
 // guideBlock returns the only code block of a page in a language.
@@ -331,6 +334,7 @@ func readPages(t *testing.T, c chrome) {
 	p.do(chromedp.SendKeys(chromedp.CSS(".search input"), kb.Enter))
 	p.until("the section", "location.pathname.startsWith('/docs/guide/') && location.hash && document.querySelector(location.hash)")
 	search(t, p)
+	checkGuide(t, p, c.server.publicURL+"/docs/")
 	p.do(chromedp.EmulateViewport(390, 844))
 	pages := eval[[]string](p, "[...document.querySelectorAll('.menu a')].map((a) => a.href)")
 	if len(pages) < 40 {
@@ -347,6 +351,26 @@ func readPages(t *testing.T, c chrome) {
 		}
 		if errs := eval[[]string](p, "probe.errors ?? []"); len(errs) > 0 {
 			t.Errorf("%s: %q", url, errs)
+		}
+	}
+}
+
+// checkGuide checks the accessibility of the index, a page with code, results of a search and the changelog, on a phone
+// and a wide screen, in both themes.
+func checkGuide(t *testing.T, p tab, at string) {
+	t.Helper()
+	for _, theme := range []string{"light", "dark"} {
+		for _, width := range []int64{390, 1440} {
+			p.view(theme, width)
+			for _, page := range []string{"guide", "guide/webhooks", "changelog"} {
+				where := fmt.Sprintf("/docs/%s, %s, %d px", page, theme, width)
+				p.do(chromedp.Navigate(at + page))
+				p.until("the script", "document.querySelector('.menu.ready') && !document.querySelector('.search').hidden")
+				dashtest.CheckAccessibility(p.ctx, t, where)
+				p.do(chromedp.SendKeys(chromedp.CSS(".search input"), "retry"))
+				p.until("results", "document.querySelector('#results a')")
+				dashtest.CheckAccessibility(p.ctx, t, where+", results")
+			}
 		}
 	}
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"compress/gzip"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
 )
 
 // explore opens the API explorer in several widths and both themes: no fault occurs, nothing is wider than the window,
@@ -30,7 +30,6 @@ func explore(t *testing.T, c chrome) {
 		p.picture("explorer-top-" + strconv.FormatInt(width, 10))
 	}
 	p.run("for (const d of document.querySelectorAll('.operation')) d.open = true")
-	p.run(axe(t))
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1440, 2560} {
 			where := theme + " " + strconv.FormatInt(width, 10)
@@ -44,9 +43,7 @@ func explore(t *testing.T, c chrome) {
 	p.run("for (const d of document.querySelectorAll('.operation')) d.open = ['create-campaign', 'import-report', 'schema-Campaign'].includes(d.id)")
 	for theme, width := range map[string]int64{"light": 390, "dark": 1440} {
 		p.view(theme, width)
-		for _, f := range eval[[]string](p, seriousFaults) {
-			t.Errorf("%s %d: %s", theme, width, f)
-		}
+		dashtest.CheckAccessibility(p.ctx, t, "explorer, "+theme+" "+strconv.FormatInt(width, 10))
 	}
 	visible := "[...document.querySelectorAll('#create-phone-call figure')].filter((f) => f.getClientRects().length).map((f) => f.dataset.language)"
 	for _, language := range []string{"TypeScript", "Python", "Go", "curl"} {
@@ -98,25 +95,3 @@ func (p tab) picture(name string) {
 		return os.WriteFile(filepath.Join(dir, name+".png"), got.Data, 0o600)
 	}))
 }
-
-func axe(t *testing.T) string {
-	t.Helper()
-	f, err := os.Open("api/dashboard/testdata/axe/axe.min.js.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// seriousFaults returns what axe finds on a page.
-const seriousFaults = `axe.run(document, {resultTypes: ["violations", "passes"]}).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
-	.concat(r.passes.length ? [] : [{id: "axe checked nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ")).join(" | ")))`

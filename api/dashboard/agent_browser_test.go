@@ -71,7 +71,7 @@ func TestAgentEditorInBrowser(t *testing.T) {
 	if says := dashtest.Read[string](b, `document.querySelector(".sample span").textContent`); says != "" && !strings.Contains(says, "play") {
 		t.Errorf("the sample says %q", says)
 	}
-	checkAccessibility(t, b, script(t), "agents/new")
+	b.CheckAccessibility("agents/new")
 	for _, width := range []int64{390, 2560} {
 		b.SetViewport("light", width)
 		if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > width {
@@ -89,7 +89,6 @@ func TestAgentEditorInBrowser(t *testing.T) {
 
 // TestAgentJourneyInBrowser changes an agent, tests it in writing, compares it with the published version and publishes it.
 func TestAgentJourneyInBrowser(t *testing.T) {
-	axeScript := script(t)
 	fakes := fakeprovider.Script{Call: func(m []fakeprovider.Message) (string, string) {
 		if strings.HasPrefix(m[len(m)-1].Content, "goodbye") {
 			return "end_call", `{"say":"Goodbye."}`
@@ -97,7 +96,7 @@ func TestAgentJourneyInBrowser(t *testing.T) {
 		return "", ""
 	}}
 	h := dashtest.New(t, withFakes(t, fakes))
-	b, axe := h.Chrome(t), axeScript
+	b := h.Chrome(t)
 	b.SignIn("oscar")
 	b.Go("agents/new")
 	b.Fill("[name=name]", "sales")
@@ -114,7 +113,7 @@ func TestAgentJourneyInBrowser(t *testing.T) {
 	b.Fill("[name='parameter.0.name']", "number")
 	b.Fill("[name='header.0.name']", "Authorization")
 	b.Fill("[name='header.0.value']", "canary")
-	checkAccessibility(t, b, axe, "tool")
+	b.CheckAccessibility("tool")
 	b.Press("Save draft")
 	b.Press("Publish draft")
 	b.Press("Edit")
@@ -128,7 +127,7 @@ func TestAgentJourneyInBrowser(t *testing.T) {
 	if text := b.Text(); !strings.Contains(text, "Hello Ada.") || !strings.Contains(text, "First word after 0.") {
 		t.Errorf("the chat shows %s", text)
 	}
-	checkAccessibility(t, b, axe, "chat")
+	b.CheckAccessibility("chat")
 	b.Run(`(() => { const m = document.querySelector("[name=message]"); m.value = "goodbye"; m.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true })); })()`)
 	b.Until(`document.body.innerText.includes("The agent would hang up now.")`)
 	if text := b.Text(); !strings.Contains(text, "you said good day") || !strings.Contains(text, "This chat is over") {
@@ -140,7 +139,7 @@ func TestAgentJourneyInBrowser(t *testing.T) {
 	if len(rows) != 2 || rows[0] != "− Sell." || rows[1] != "+ Do not sell." {
 		t.Errorf("the comparison shows %q", rows)
 	}
-	checkAccessibility(t, b, axe, "diff")
+	b.CheckAccessibility("diff")
 	b.Go("agents")
 	b.Press("sales")
 	b.Press("Publish draft")

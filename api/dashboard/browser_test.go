@@ -1,9 +1,6 @@
 package dashboard_test
 
 import (
-	"compress/gzip"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,16 +28,15 @@ func TestPages(t *testing.T) {
 		}
 	}
 	h.FurnishFigures(t, 200)
-	axe := script(t)
 	b.Go("/dashboard/sign-in")
-	checkAccessibility(t, b, axe, "sign-in")
+	b.CheckAccessibility("sign-in")
 	b.SignIn("ada")
 	b.Go("keys/new") // adds an entry to the audit log
 	b.Fill("[name=name]", hostile)
 	b.Press("Create key")
 	upload(b, "campaigns/new", "rows", rows)
 	b.Press("Continue")
-	checkAccessibility(t, b, axe, "campaigns/columns")
+	b.CheckAccessibility("campaigns/columns")
 	if text := b.Text(); !strings.Contains(text, "No column maps to phone.") || !dashtest.Read[bool](b, "document.querySelector('button[formaction]').disabled") {
 		t.Errorf("a list without a phone column can be continued: %s", text)
 	}
@@ -62,41 +58,12 @@ func TestPages(t *testing.T) {
 			fresh, seen[kind] = fresh || !seen[kind], true
 		}
 		if fresh {
-			checkAccessibility(t, b, axe, path)
+			b.CheckAccessibility(path)
 		}
 		b.SetViewport("light", 390)
 		if wide := dashtest.Read[int](b, "document.documentElement.scrollWidth"); wide > 390 {
 			t.Errorf("%s is %d pixels wide on a phone", path, wide)
 		}
-	}
-}
-
-func script(t *testing.T) string {
-	t.Helper()
-	f, err := os.Open("testdata/axe/axe.min.js.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// checkAccessibility fails on serious violations that axe finds.
-func checkAccessibility(t *testing.T, b dashtest.Tab, axe, where string) {
-	t.Helper()
-	b.Run(axe)
-	found := dashtest.Read[[]string](b, `axe.run(document, {resultTypes: ["violations", "passes"]}).then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
-		.concat(r.passes.length ? [] : [{id: "axe checked nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + n.failureSummary.replace(/\s+/g, " ")).join(" | ")))`)
-	for _, f := range found {
-		t.Errorf("%s: %s", where, f)
 	}
 }
 
@@ -168,7 +135,6 @@ func TestOverviewInBrowser(t *testing.T) {
 	h.Furnish(t, "sales")
 	h.FurnishFigures(t, 1000)
 	b := h.Chrome(t)
-	axe := script(t)
 	b.SignIn("vera")
 	if path := dashtest.Read[string](b, "location.pathname"); !strings.HasSuffix(path, "/overview") {
 		t.Fatalf("the start page is %s", path)
@@ -176,7 +142,7 @@ func TestOverviewInBrowser(t *testing.T) {
 	for _, theme := range []string{"light", "dark"} {
 		b.SetViewport(theme, 1440)
 		b.Go("overview?period=month")
-		checkAccessibility(t, b, axe, "overview, "+theme)
+		b.CheckAccessibility("overview, " + theme)
 	}
 	for _, width := range []int64{390, 2560} {
 		b.SetViewport("light", width)
@@ -241,14 +207,13 @@ func TestCallJourney(t *testing.T) {
 	h.FurnishFigures(t, 300)
 	h.Say(t, "call_1", "agent: Hello, this is the book shop.", "caller: Is the atlas there?", "agent: Yes, we have one left.", "caller: Keep it, please.")
 	b := h.Chrome(t)
-	axe := script(t)
 	key := func(name string) {
 		t.Helper()
 		b.Run(`document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "` + name + `", bubbles: true, cancelable: true }))`)
 	}
 	clean := func(where string) {
 		t.Helper()
-		checkAccessibility(t, b, axe, where)
+		b.CheckAccessibility(where)
 		if faults := b.Faults(); len(faults) > 0 {
 			t.Errorf("%s: %q", where, faults)
 		}

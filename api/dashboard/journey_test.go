@@ -7,22 +7,12 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
-	"github.com/parley-voice/parley/campaigns/store"
-	"github.com/parley-voice/parley/campaigns/uploads"
 )
 
 // TestLargeCampaignInBrowser uploads 50,000 rows, watches their import, launches the campaign, looks at its contacts,
 // pauses all campaigns, and duplicates it.
 func TestLargeCampaignInBrowser(t *testing.T) {
-	var imports *uploads.Imports
-	h := dashtest.New(t, func(h *dashtest.Env) {
-		d := h.Dashboard
-		imports = &uploads.Imports{
-			Pool: h.DB.Pool, Service: d.Campaigns.Service, Log: d.Log,
-			Uploads: &uploads.Uploads{Sources: &store.ImportFiles{Pool: h.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
-		}
-		d.Imports = imports
-	})
+	h, imports := dashtest.NewWithImports(t)
 	h.AddSales(t, "us", true)
 	ctx, stop := context.WithCancel(t.Context())
 	var over sync.WaitGroup

@@ -1,7 +1,6 @@
 package talkpage
 
 import (
-	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -71,34 +70,6 @@ func shown(b dashtest.Tab, css string) bool {
 	})()`, css))
 }
 
-func readAxe(t *testing.T) string {
-	t.Helper()
-	f, err := os.Open("../dashboard/testdata/axe/axe.min.js.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// checkAxe fails on serious violations that axe finds.
-func checkAxe(t *testing.T, b dashtest.Tab, axe, where string) {
-	t.Helper()
-	b.Run(axe)
-	for _, f := range dashtest.Read[[]string](b, `axe.run().then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
-		.concat(r.passes.length ? [] : [{id: "axe checked nothing", nodes: []}]).map((v) => v.id + ": " + v.nodes.map((n) => n.html + " " + n.failureSummary).join(" | ")))`) {
-		t.Errorf("%s: %s", where, f)
-	}
-}
-
 // TestExample checks the page of docs/examples/web-call: its button shows without scrolling, no size is too small for it,
 // and axe finds nothing serious before and during a call.
 func TestExample(t *testing.T) {
@@ -109,20 +80,20 @@ func TestExample(t *testing.T) {
 	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	b, axe := (&dashtest.Env{URL: server.URL}).Chrome(t), readAxe(t)
+	b := (&dashtest.Env{URL: server.URL}).Chrome(t)
 	for _, theme := range []string{"light", "dark"} {
 		for _, width := range []int64{390, 1440, 2560} {
 			where := fmt.Sprintf("%s, %d px", theme, width)
 			b.SetViewport(theme, width)
 			b.Go("/")
-			checkAxe(t, b, axe, where+", ready")
+			b.CheckAccessibility(where + ", ready")
 			if !shown(b, "h1, #state, #start, #typed, #silent") {
 				t.Errorf("%s: not all controls are in the window", where)
 			}
 			b.Run(strings.Replace(call, `"talk"`, `"start"`, 1))
 			b.Until("document.querySelectorAll('#lines li').length === 5 && document.getElementById('state').textContent === 'Hearing you'")
 			b.Run("document.querySelector('details').open = true")
-			checkAxe(t, b, axe, where+", in a call")
+			b.CheckAccessibility(where + ", in a call")
 			if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > width {
 				t.Errorf("%s: the page is %d px wide", where, wide)
 			}
@@ -138,7 +109,7 @@ func TestExample(t *testing.T) {
 // TestSizes checks that the page shows its controls without scrolling, before and during a call, and that axe finds
 // nothing serious. On a phone the notice is folded, and the keyboard unfolds it.
 func TestSizes(t *testing.T) {
-	b, axe := openPage(t, false), readAxe(t)
+	b := openPage(t, false)
 	for _, theme := range []string{"light", "dark"} {
 		for _, size := range []struct {
 			width, height int64
@@ -153,7 +124,7 @@ func TestSizes(t *testing.T) {
 				if wide := dashtest.Read[int64](b, "document.documentElement.scrollWidth"); wide > size.width {
 					t.Errorf("%s, %s: the page is %d px wide", where, state, wide)
 				}
-				checkAxe(t, b, axe, where+", "+state)
+				b.CheckAccessibility(where + ", " + state)
 			}
 			open(b, theme, size.width, size.height)
 			if folded := !dashtest.Read[bool](b, "document.getElementById('notice').open"); folded != size.folded {

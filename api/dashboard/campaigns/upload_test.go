@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
-	"github.com/parley-voice/parley/campaigns/store"
-	"github.com/parley-voice/parley/campaigns/uploads"
 )
 
 // TestMapColumns checks that the page has each column and the number of rows by result; it continues only if a row can be called.
@@ -62,15 +60,7 @@ func TestMapColumns(t *testing.T) {
 // TestBackgroundImport checks that a large list is imported once in the background; a page shows the progress and links to the
 // campaign.
 func TestBackgroundImport(t *testing.T) {
-	var imports *uploads.Imports
-	h := dashtest.New(t, func(h *dashtest.Env) {
-		d := h.Dashboard
-		imports = &uploads.Imports{
-			Pool: h.DB.Pool, Service: d.Campaigns.Service, Log: d.Log,
-			Uploads: &uploads.Uploads{Sources: &store.ImportFiles{Pool: h.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
-		}
-		d.Imports = imports
-	})
+	h, imports := dashtest.NewWithImports(t)
 	h.AddSales(t, "us", true)
 	b := h.SignIn(t, "oscar")
 	var list strings.Builder
