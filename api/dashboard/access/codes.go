@@ -110,11 +110,10 @@ func prove(r *ui.Request) error {
 
 func (People) askReset(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
-	return ui.Page{
-		Template: "form.html", Title: "Reset codes of " + m.Email, Crumbs: aboveOperators(),
+	return ui.Confirm(r, ui.Page{
+		Title: "Reset codes of " + m.Email, Crumbs: aboveOperators(),
 		Lead: "For an operator who lost the authenticator app and the recovery codes. They are signed out and need only their password then.",
-		Data: r.Form(ui.Form{Submit: "Reset codes", Danger: true, Cancel: r.URL("operators")}),
-	}, err
+	}, "Reset codes", "operators"), err
 }
 
 func (People) resetCodes(r *ui.Request) (ui.Result, error) {

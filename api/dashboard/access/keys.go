@@ -237,11 +237,10 @@ func (Keys) askRevoke(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	return ui.Page{
-		Template: "form.html", Title: "Revoke " + keyLabel(k), Crumbs: aboveKeys(),
+	return ui.Confirm(r, ui.Page{
+		Title: "Revoke " + keyLabel(k), Crumbs: aboveKeys(),
 		Lead: "Its requests are rejected from now on. This cannot be undone.",
-		Data: r.Form(ui.Form{Submit: "Revoke key", Danger: true, Cancel: r.URL("keys")}),
-	}, nil
+	}, "Revoke key", "keys"), nil
 }
 
 func (Keys) revoke(r *ui.Request) (ui.Result, error) {

@@ -166,11 +166,10 @@ func back(r *ui.Request, role operator.Role) string {
 
 func (People) askRemove(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
-	return ui.Page{
-		Template: "form.html", Title: "Remove " + m.Email, Crumbs: aboveOperators(),
+	return ui.Confirm(r, ui.Page{
+		Title: "Remove " + m.Email, Crumbs: aboveOperators(),
 		Lead: "They lose access to this organization immediately. Their entries in the audit log stay.",
-		Data: r.Form(ui.Form{Submit: "Remove operator", Danger: true, Cancel: r.URL("operators")}),
-	}, err
+	}, "Remove operator", "operators"), err
 }
 
 func (People) remove(r *ui.Request) (ui.Result, error) {

@@ -196,11 +196,10 @@ func secrets(a agents.Agent) []map[string]string {
 
 func (Agents) askDelete(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
-	return ui.Page{
-		Template: "form.html", Title: "Delete " + a.Name, Crumbs: crumbs(agentLink(a)),
+	return ui.Confirm(r, ui.Page{
+		Title: "Delete " + a.Name, Crumbs: crumbs(agentLink(a)),
 		Lead: "Its versions and queued calls are deleted too. Past calls stay.",
-		Data: r.Form(ui.Form{Submit: "Delete agent", Danger: true, Cancel: r.URL("agents/" + a.ID)}),
-	}, err
+	}, "Delete agent", "agents/"+a.ID), err
 }
 
 func (Agents) remove(r *ui.Request) (ui.Result, error) {

@@ -101,11 +101,10 @@ func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 
 func (Agents) askUnpublish(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
-	return ui.Page{
-		Template: "form.html", Title: "Unpublish " + a.Name, Crumbs: crumbs(agentLink(a)),
+	return ui.Confirm(r, ui.Page{
+		Title: "Unpublish " + a.Name, Crumbs: crumbs(agentLink(a)),
 		Lead: "New calls with this agent are rejected and its campaigns stop calling. Accepted calls keep their version.",
-		Data: r.Form(ui.Form{Submit: "Unpublish", Danger: true, Cancel: r.URL("agents/" + a.ID)}),
-	}, err
+	}, "Unpublish", "agents/"+a.ID), err
 }
 
 func (Agents) unpublish(r *ui.Request) (ui.Result, error) {

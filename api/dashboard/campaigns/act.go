@@ -145,11 +145,10 @@ func (c *Campaigns) askCancel(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	return ui.Page{
-		Template: "form.html", Title: r.Words.T("campaigns.cancel.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)),
+	return ui.Confirm(r, ui.Page{
+		Title: r.Words.T("campaigns.cancel.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)),
 		Lead: r.Words.T("campaigns.cancel.lead"),
-		Data: r.Form(ui.Form{Submit: r.Words.T("campaigns.cancel.submit"), Danger: true, Cancel: r.URL("campaigns/" + k.ID)}),
-	}, nil
+	}, r.Words.T("campaigns.cancel.submit"), "campaigns/"+k.ID), nil
 }
 
 func (c *Campaigns) cancel(r *ui.Request) (ui.Result, error) {

@@ -183,12 +183,11 @@ func (Lists) add(r *ui.Request) (ui.Result, error) {
 }
 
 func (Lists) askTake(r *ui.Request) (ui.Page, error) {
-	return ui.Page{
-		Template: "form.html", Title: "Remove " + ui.FormatNumber(r.ID()),
+	return ui.Confirm(r, ui.Page{
+		Title:  "Remove " + ui.FormatNumber(r.ID()),
 		Crumbs: crumbs(ui.Link{Label: "Suppression list", Path: "do-not-call/numbers"}),
 		Lead:   "The number can be called again unless a registry lists it. Opt-outs cannot be removed.",
-		Data:   r.Form(ui.Form{Submit: "Remove number", Danger: true, Cancel: r.URL("do-not-call/numbers")}),
-	}, nil
+	}, "Remove number", "do-not-call/numbers"), nil
 }
 
 func (Lists) take(r *ui.Request) (ui.Result, error) {

@@ -123,11 +123,10 @@ func readGrant(r *ui.Request, q db.Querier) (trunks.GrantView, []apply.Grant, er
 
 func (Trunks) askEnd(r *ui.Request) (ui.Page, error) {
 	l, _, err := readGrant(r, r.DB())
-	return ui.Page{
-		Template: "form.html", Title: "End the loan of " + l.TrunkName, Crumbs: crumbs(),
+	return ui.Confirm(r, ui.Page{
+		Title: "End the loan of " + l.TrunkName, Crumbs: crumbs(),
 		Lead: strings.TrimSpace(l.Borrower + " can no longer call through it. Its subgroups on it are deleted."),
-		Data: r.Form(ui.Form{Submit: "End loan", Danger: true, Cancel: r.URL("trunks/" + l.TrunkID)}),
-	}, err
+	}, "End loan", "trunks/"+l.TrunkID), err
 }
 
 func (Trunks) end(r *ui.Request) (ui.Result, error) {

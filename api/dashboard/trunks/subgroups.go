@@ -194,12 +194,11 @@ func (Trunks) changeSubgroup(r *ui.Request) (ui.Result, error) {
 
 func (Trunks) askDrop(r *ui.Request) (ui.Page, error) {
 	s, g, err := subgroup(r, r.DB())
-	return ui.Page{
-		Template: "form.html", Title: "Delete " + s.Name, Crumbs: crumbs(),
+	return ui.Confirm(r, ui.Page{
+		Title: "Delete " + s.Name, Crumbs: crumbs(),
 		Lead: "Agents can no longer call through it, and its campaigns stop calling. " +
 			ui.Plural(s.Live, "call is", "calls are") + " queued or active.",
-		Data: r.Form(ui.Form{Submit: "Delete subgroup", Danger: true, Cancel: r.URL(back(g))}),
-	}, err
+	}, "Delete subgroup", back(g)), err
 }
 
 func (Trunks) drop(r *ui.Request) (ui.Result, error) {

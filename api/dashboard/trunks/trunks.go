@@ -267,11 +267,10 @@ func withSecrets(t trunks.Trunk) []any {
 
 func (Trunks) askDelete(r *ui.Request) (ui.Page, error) {
 	t, err := find(r, r.DB())
-	return ui.Page{
-		Template: "form.html", Title: "Delete " + t.Name, Crumbs: crumbs(trunkLink(t)),
+	return ui.Confirm(r, ui.Page{
+		Title: "Delete " + t.Name, Crumbs: crumbs(trunkLink(t)),
 		Lead: "Its subgroups are deleted too, also those of organizations it is lent to. Active calls continue; queued calls are not dialed.",
-		Data: r.Form(ui.Form{Submit: "Delete trunk", Danger: true, Cancel: r.URL("trunks/" + t.ID)}),
-	}, err
+	}, "Delete trunk", "trunks/"+t.ID), err
 }
 
 func (Trunks) remove(r *ui.Request) (ui.Result, error) {

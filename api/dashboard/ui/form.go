@@ -47,6 +47,13 @@ type Form struct {
 	words *Words
 }
 
+// Confirm returns a page that asks before a change that cannot be undone. It has the title, crumbs and lead of p, a
+// button with the label submit, and a link to the path cancel.
+func Confirm(r *Request, p Page, submit, cancel string) Page {
+	p.Template, p.Data = "form.html", r.Form(Form{Submit: submit, Danger: true, Cancel: r.URL(cancel)})
+	return p
+}
+
 // A Field is one input of a form.
 type Field struct {
 	Name, Label string
