@@ -357,7 +357,7 @@ organizations:
 		t.Fatal(err)
 	}
 	two := s.Organizations[0].Trunks[1]
-	if two.Name != "two" || *two.Proxy != "sip:a" || *two.Limits != (apply.Limits{CallsPerSecond: 2, ConcurrentCalls: 9}) ||
+	if two.Name != "two" || *two.Proxy != "sip:a" || *two.Limits.CallsPerSecond != 2 || *two.Limits.ConcurrentCalls != 9 ||
 		!reflect.DeepEqual(*two.Headers, map[string]string{"X-A": "a", "X-B": "other", "X-C": "c"}) {
 		t.Errorf("%+v, headers %v", two, *two.Headers)
 	}

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
 	"fmt"
 	"net/url"
@@ -145,14 +144,26 @@ func (c Carrier) TrunkYAML() (string, error) {
 	return string(text), err
 }
 
-// Fill sets the keys that t lacks.
+// Fill sets the keys that t lacks, and the limits that the limits of t lack.
 func (c Carrier) Fill(t *Trunk) {
+	if t.Limits != nil && c.Trunk.Limits != nil {
+		fillDefaults(reflect.ValueOf(t.Limits).Elem(), reflect.ValueOf(c.Trunk.Limits).Elem())
+	}
 	fillDefaults(reflect.ValueOf(t).Elem(), reflect.ValueOf(&c.Trunk).Elem())
 }
 
 // FillEmpty is like Fill, but also sets the keys that t leaves empty.
 func (c Carrier) FillEmpty(t *Trunk) {
-	v := reflect.ValueOf(t).Elem()
+	clearEmpty(reflect.ValueOf(t).Elem())
+	if t.Limits != nil {
+		clearEmpty(reflect.ValueOf(t.Limits).Elem())
+	}
+	t.Carrier = &c.Name
+	c.Fill(t)
+}
+
+// clearEmpty sets the fields to nil that point to a zero value, or to an empty list or map.
+func clearEmpty(v reflect.Value) {
 	for _, f := range v.Fields() {
 		if f.Kind() != reflect.Pointer || f.IsNil() {
 			continue
@@ -162,12 +173,6 @@ func (c Carrier) FillEmpty(t *Trunk) {
 			f.SetZero()
 		}
 	}
-	t.Carrier = &c.Name
-	if l := c.Trunk.Limits; l != nil && t.Limits != nil {
-		t.Limits.CallsPerSecond = cmp.Or(t.Limits.CallsPerSecond, l.CallsPerSecond)
-		t.Limits.ConcurrentCalls = cmp.Or(t.Limits.ConcurrentCalls, l.ConcurrentCalls)
-	}
-	c.Fill(t)
 }
 
 // checkProxy returns a warning if a proxy is none of the carrier's hosts.

@@ -144,6 +144,32 @@ func TestCarrierIsApplied(t *testing.T) {
 	}
 }
 
+// TestCarrierLimits checks that a limit of the file replaces that of the profile, and leaves the other one.
+func TestCarrierLimits(t *testing.T) {
+	for _, row := range []struct {
+		keys       string
+		perSecond  float64
+		concurrent int
+	}{
+		{"carrier: telnyx", 20, 2},
+		{"carrier: telnyx, limits: {}", 20, 2},
+		{"carrier: telnyx, limits: {concurrent_calls: 10}", 20, 10},
+		{"carrier: telnyx, limits: {calls_per_second: 5}", 5, 2},
+		{"carrier: telnyx, limits: {concurrent_calls: 0}", 20, 0},
+		{"carrier: telnyx, limits: {calls_per_second: 5, concurrent_calls: 10}", 5, 10},
+		{"carrier: twilio, proxy: 'sip:acme.pstn.twilio.com', limits: {concurrent_calls: 10}", 1, 10},
+		{"proxy: 'sip:sip.example.com', limits: {concurrent_calls: 10}", 0, 10},
+	} {
+		s, err := apply.Parse(strings.NewReader("organizations: [{name: acme, trunks: [{name: main, " + row.keys + "}]}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Organizations[0].Trunks[0].Stored(); got.CallsPerSecond != row.perSecond || got.ConcurrentCalls != row.concurrent {
+			t.Errorf("%s: %v calls per second, %d concurrent calls; want %v, %d", row.keys, got.CallsPerSecond, got.ConcurrentCalls, row.perSecond, row.concurrent)
+		}
+	}
+}
+
 func TestCarrierErrors(t *testing.T) {
 	for carrier, want := range map[string]string{
 		"twillio": `organizations[0].trunks[0].carrier: "twillio" (did you mean twilio?): use asterisk, freeswitch, telnyx`,

@@ -151,7 +151,7 @@ func fromTrunk(t trunks.Trunk, subgroups []Subgroup) Trunk {
 		w.Password = &t.Password
 	}
 	if t.CallsPerSecond != 0 || t.ConcurrentCalls != 0 {
-		w.Limits = &Limits{t.CallsPerSecond, t.ConcurrentCalls}
+		w.Limits = &Limits{&t.CallsPerSecond, &t.ConcurrentCalls}
 	}
 	return w
 }

@@ -188,10 +188,10 @@ type Trunk struct {
 	Rates    *map[string]float64 `yaml:"rates"`
 }
 
-// Limits are the limits of a trunk; 0 means no limit.
+// Limits are the limits of a trunk; 0 means no limit. A limit that is nil is that of the carrier's profile, or 0.
 type Limits struct {
-	CallsPerSecond  float64 `yaml:"calls_per_second"`
-	ConcurrentCalls int     `yaml:"concurrent_calls"`
+	CallsPerSecond  *float64 `yaml:"calls_per_second"`
+	ConcurrentCalls *int     `yaml:"concurrent_calls"`
 }
 
 // Subgroup is a routing group on a trunk for some agents.

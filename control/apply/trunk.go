@@ -112,7 +112,9 @@ func (t Trunk) applyTo(to *trunks.Trunk) {
 	setIf(&to.Password, t.Password)
 	setIf(&to.CallerNumbers, t.CallerNumbers)
 	if t.Limits != nil {
-		to.CallsPerSecond, to.ConcurrentCalls = t.Limits.CallsPerSecond, t.Limits.ConcurrentCalls
+		to.CallsPerSecond, to.ConcurrentCalls = 0, 0
+		setIf(&to.CallsPerSecond, t.Limits.CallsPerSecond)
+		setIf(&to.ConcurrentCalls, t.Limits.ConcurrentCalls)
 	}
 	s := &to.Settings
 	setIf(&s.Backups, t.Backups)

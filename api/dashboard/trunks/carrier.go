@@ -1,7 +1,6 @@
 package trunks
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -145,8 +144,8 @@ func saveCarrier(r *ui.Request, q db.Querier, c apply.Carrier, t apply.Trunk) (o
 		return operator.Entry{}, err
 	}
 	concurrent, minute := trunks.DefaultConcurrent, trunks.DefaultPerMinute
-	if t.Limits != nil {
-		concurrent = min(concurrent, cmp.Or(t.Limits.ConcurrentCalls, concurrent))
+	if l := t.Limits; l != nil && l.ConcurrentCalls != nil && *l.ConcurrentCalls > 0 {
+		concurrent = min(concurrent, *l.ConcurrentCalls)
 	}
 	t.Subgroups = []apply.Subgroup{{
 		Name: "default", AllowedDestinations: &destinations, Agents: &names, ConcurrentCalls: &concurrent, CallsPerMinute: &minute,

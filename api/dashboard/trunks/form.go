@@ -198,19 +198,21 @@ func readForm(r *ui.Request, name string) (apply.Trunk, error) {
 		Realm:   text("realm"), SignalingSources: splitList(r, "signaling_sources"),
 		Register: yes("register"), Codecs: splitList(r, "codecs"), Encryption: text("encryption"),
 		DTMF: text("dtmf"), NumberFormat: text("number_format"), AssertedIdentity: yes("asserted_identity"),
-		Privacy: yes("privacy"), Diversion: text("diversion"), Provider: text("provider"), Limits: &apply.Limits{},
+		Privacy: yes("privacy"), Diversion: text("diversion"), Provider: text("provider"),
 		MediaSources: splitList(r, "media_sources"),
 	}
 	if p := media.Secret(r.Raw("password")); p != "" {
 		t.Password = &p
 	}
-	var err error
-	if t.Limits.CallsPerSecond, err = number(r, "calls_per_second"); err != nil {
+	perSecond, err := number(r, "calls_per_second")
+	if err != nil {
 		return t, err
 	}
-	if t.Limits.ConcurrentCalls, err = integer(r, "concurrent_calls"); err != nil {
+	concurrent, err := integer(r, "concurrent_calls")
+	if err != nil {
 		return t, err
 	}
+	t.Limits = &apply.Limits{CallsPerSecond: &perSecond, ConcurrentCalls: &concurrent}
 	for name, to := range map[string]**int{"first_media_timeout_s": &t.FirstMediaTimeout, "media_timeout_s": &t.MediaTimeout} {
 		seconds, bad := integer(r, name)
 		if bad != nil {
