@@ -248,7 +248,8 @@ func TestKeysAndRate(t *testing.T) {
 		if i < 3 && (a.status != 200 || a.header.Get("X-RateLimit-Limit") != "3" || a.header.Get("X-RateLimit-Remaining") != fmt.Sprint(2-i)) {
 			t.Errorf("request %d: %d %v", i, a.status, a.header)
 		}
-		if i >= 3 && (a.status != 429 || a.code() != "api_key_rate_limit_exceeded" || a.header.Get("Retry-After") != "60") {
+		if i >= 3 && (a.status != 429 || a.code() != "api_key_rate_limit_exceeded" || a.header.Get("Retry-After") != "60" ||
+			!strings.Contains(string(a.body), `"this API key has sent its 3 requests of a minute: repeat the request in 60 seconds"`)) {
 			t.Errorf("request %d: %d %s", i, a.status, a.body)
 		}
 	}

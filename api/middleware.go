@@ -169,8 +169,9 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request) (*http.Request, e
 	}
 	if !ok {
 		return nil, &control.Error{
-			Code: control.CodeKeyRateLimit, Message: "this API key exceeded its requests per 60 seconds; retry after Retry-After",
-			RetryAfter: apikeys.Window,
+			Code: control.CodeKeyRateLimit, RetryAfter: apikeys.Window,
+			Message: fmt.Sprintf("this API key has sent its %d requests of a minute: repeat the request in %.0f seconds",
+				quota.Limit, apikeys.Window.Seconds()),
 		}
 	}
 	return r.WithContext(context.WithValue(r.Context(), keyOf{}, key)), nil

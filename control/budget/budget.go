@@ -4,6 +4,7 @@ package budget
 
 import (
 	"cmp"
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -79,7 +80,10 @@ func (b *Budget) List(org string) (done func(), err error) {
 }
 
 func exceeded(why string) error {
-	return &control.Error{Code: control.CodeRequestBudget, Message: why + ": repeat the request after Retry-After", RetryAfter: retryAfter}
+	return &control.Error{
+		Code: control.CodeRequestBudget, RetryAfter: retryAfter,
+		Message: fmt.Sprintf("%s: repeat the request in %.0f seconds", why, retryAfter.Seconds()),
+	}
 }
 
 // Body is a request body whose bytes count against a budget.
