@@ -42,6 +42,7 @@ type step struct {
 	Reason       string    // why it failed
 	Links        []ui.Link // pages that do the step
 	Buttons      []ui.Link // forms that do the step or check it again
+	Seen         *ui.Field // hidden field of these forms: the object that they change; nil for none
 	Now          bool      // the first step that is not done
 }
 
@@ -53,19 +54,24 @@ func (s *step) fail(reason string) { s.State, s.Reason = stepFailed, reason }
 
 // setup is what the steps are computed from.
 type setup struct {
-	market  string
-	hidden  bool
-	trunks  []trunks.Trunk
-	routes  []trunks.Route
-	agents  []agents.Summary
-	agent   *agents.Summary // the first published agent, or the first draft
-	draft   agents.Definition
-	calls   []overview.Recent
-	planned bool // there is a campaign
+	market string
+	hidden bool
+	trunks []trunks.Trunk
+	routes []trunks.Route
+	agents []agents.Summary
+	agent  *agents.Summary // the first published agent, or the first draft
+	draft  agents.Definition
+	// newest is the newest phone call, or nil. answered means that a phone call was answered, and has ended.
+	newest   *overview.Recent
+	answered bool
+	planned  bool // there is a campaign
 }
 
 func (l *Live) readSetup(r *ui.Request) (s setup, err error) {
 	ctx, q, org := r.Context(), r.DB(), r.Org()
+	if s, err = readRoutes(r, q); err != nil {
+		return s, err
+	}
 	o, err := l.Campaigns.Organization(ctx, q, org)
 	if err != nil {
 		return s, err
@@ -77,15 +83,7 @@ func (l *Live) readSetup(r *ui.Request) (s setup, err error) {
 	if s.trunks, err = trunks.List(ctx, q, org); err != nil {
 		return s, err
 	}
-	if s.routes, err = trunks.Routes(ctx, q, org, ""); err != nil {
-		return s, err
-	}
-	if s.agents, err = agents.List(ctx, q, org); err != nil {
-		return s, err
-	}
-	if len(s.agents) > 0 {
-		at := max(0, slices.IndexFunc(s.agents, func(a agents.Summary) bool { return a.Published > 0 }))
-		s.agent = &s.agents[at]
+	if s.agent != nil {
 		a, fault := agents.ByID(ctx, q, org, s.agent.ID)
 		if fault != nil {
 			return s, fault
@@ -94,14 +92,31 @@ func (l *Live) readSetup(r *ui.Request) (s setup, err error) {
 	} else if l.Checks != nil {
 		s.draft = l.Checks.Propose(org)
 	}
-	s.calls, err = overview.RecentCalls(ctx, q, org)
+	if s.newest, err = overview.NewestPhoneCall(ctx, q, org); err != nil {
+		return s, err
+	}
+	s.answered, err = overview.HasAnsweredPhoneCall(ctx, q, org)
 	return s, err
 }
 
-// isAnswered reports whether a recent call was answered.
-func (s setup) isAnswered() bool {
-	return slices.ContainsFunc(s.calls, func(c overview.Recent) bool { return c.Answered })
+// readRoutes reads the subgroups and the agents.
+func readRoutes(r *ui.Request, q db.Querier) (s setup, err error) {
+	if s.routes, err = trunks.Routes(r.Context(), q, r.Org(), ""); err != nil {
+		return s, err
+	}
+	if s.agents, err = agents.List(r.Context(), q, r.Org()); err != nil || len(s.agents) == 0 {
+		return s, err
+	}
+	at := max(0, slices.IndexFunc(s.agents, func(a agents.Summary) bool { return a.Published > 0 }))
+	s.agent = &s.agents[at]
+	return s, nil
 }
+
+// isInCall reports whether the newest phone call is in progress.
+func (s setup) isInCall() bool { return s.newest != nil && !s.newest.Over }
+
+// firstRoute returns what decides which agents call through the first subgroup. Forms that change it carry its digest.
+func (s setup) firstRoute() any { return []any{s.routes[0].Subgroup, s.routes[0].Agents, s.agent.ID} }
 
 // steps returns the way to the first campaign.
 func (l *Live) steps(r *ui.Request, s setup) ([]step, error) {
@@ -188,7 +203,7 @@ func (l *Live) providerStep(r *ui.Request, s setup) (step, error) {
 	switch found := l.Agents.Warnings(r.Org(), s.draft); {
 	case len(found) > 0:
 		p.fail(sentence(strings.Join(found, "; ")))
-	case tested || s.isAnswered():
+	case tested || s.answered:
 		p.State = stepDone
 	}
 	return p, err
@@ -226,6 +241,7 @@ func (l *Live) agentStep(r *ui.Request, s setup) step {
 	p.State, p.Text = stepDone, "The agent "+s.agent.Name+" is published."
 	if len(s.routes) > 0 && !slices.ContainsFunc(s.routes, func(x trunks.Route) bool { return slices.Contains(x.Agents, s.agent.Name) }) {
 		p.Buttons = []ui.Link{{Label: "Allow " + s.agent.Name + " to call", Path: "start/attach"}}
+		p.Seen = new(r.Seen(s.firstRoute()))
 		p.fail("No subgroup of a trunk lets the agent call.")
 	}
 	return p
@@ -237,18 +253,17 @@ func callStep(words *ui.Words, s setup) step {
 		p.Text = "Do-not-call lists and limits apply, as to every call."
 		p.Links = []ui.Link{{Label: "Test call", Path: "agents/" + s.agent.ID + "/call" + next}}
 	}
-	if len(s.calls) == 0 {
-		return p
+	if s.newest != nil {
+		p.Links = append(p.Links, ui.Link{Label: "Open the newest call", Path: "calls/" + s.newest.ID, Role: operator.Viewer})
 	}
-	newest := s.calls[0]
-	p.Links = append(p.Links, ui.Link{Label: "Open the newest call", Path: "calls/" + newest.ID, Role: operator.Viewer})
-	switch {
-	case !newest.Over:
-		p.Text = "A call is in progress. This page shows its result."
-	case s.isAnswered():
+	if s.answered {
 		p.State, p.Text = stepDone, "A call was answered. Listen to its recording, and read its transcript."
-	default:
-		p.fail(words.Label("ui.end_reason", newest.Reason))
+	}
+	switch {
+	case s.isInCall():
+		p.Text = "A call is in progress. This page shows its result."
+	case s.newest != nil && !s.answered:
+		p.fail(words.Label("ui.end_reason", s.newest.Reason))
 	}
 	return p
 }
@@ -279,7 +294,7 @@ func (l *Live) showStart(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	p := startPage{Hidden: s.hidden, Refresh: len(s.calls) > 0 && !s.calls[0].Over}
+	p := startPage{Hidden: s.hidden, Refresh: s.isInCall()}
 	if p.Steps, err = l.steps(r, s); err != nil {
 		return ui.Page{}, err
 	}
@@ -359,21 +374,28 @@ func (l *Live) createAgent(r *ui.Request) (ui.Result, error) {
 
 // attach lets the agent of the steps call through the first subgroup.
 func (l *Live) attach(r *ui.Request) (ui.Result, error) {
-	s, err := l.readSetup(r)
-	if err != nil || s.agent == nil || len(s.routes) == 0 {
-		return ui.Result{To: "start"}, err
-	}
-	x, ids := s.routes[0], []string{s.agent.ID}
-	for _, a := range s.agents {
-		if slices.Contains(x.Agents, a.Name) {
-			ids = append(ids, a.ID)
+	done := ui.Result{To: "start"}
+	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
+		s, err := readRoutes(r, q)
+		if err != nil || s.agent == nil || len(s.routes) == 0 {
+			return operator.Entry{}, err
 		}
-	}
-	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
+		x := s.routes[0]
+		if r.Same(s.firstRoute()) != nil {
+			return operator.Entry{}, ui.Invalid("", "Not changed: someone else changed the subgroup "+x.TrunkName+" / "+x.Name+
+				" or its agents after you opened this page. Check the step again.")
+		}
+		ids := []string{s.agent.ID}
+		for _, a := range s.agents {
+			if slices.Contains(x.Agents, a.Name) {
+				ids = append(ids, a.ID)
+			}
+		}
+		done.Notice = s.agent.Name + " may call through " + x.TrunkName + " / " + x.Name + "."
 		e := operator.Entry{Action: "subgroup.change", Object: x.ID, After: map[string]any{"name": x.Name, "agent": s.agent.Name}}
 		return e, trunks.Attach(r.Context(), q, r.Org(), x.ID, ids)
 	})
-	return ui.Result{To: "start", Notice: s.agent.Name + " may call through " + x.TrunkName + " / " + x.Name + "."}, err
+	return done, err
 }
 
 // hide removes the link to the steps from Overview, or shows it again.

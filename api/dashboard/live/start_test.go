@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -122,20 +124,29 @@ func testAgentSteps(t *testing.T, h *dashtest.Env, b *dashtest.Browser, says fun
 	says("2 of 6", "No subgroup of a trunk lets the agent call.")
 	b.Follow("start/attach")
 	says("3 of 6")
-	addCall := func(id, status, reason, answered string) {
+	addCall := func(id, kind, status, reason, answered string) {
 		h.Exec(t, `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id,
-			ring_seconds, created_at, disconnection_reason, answered_at) VALUES ($1, $2, 'phone', $3, 'a', 'assistant', 1, '1', '1', '1', 't', 'r', 45, now(), nullif($4, ''), nullif($5, '')::timestamptz)`,
-			id, h.Acme, status, reason, answered)
+			ring_seconds, created_at, disconnection_reason, answered_at, ended_at) VALUES ($1, $2, $3, $4, 'a', 'assistant', 1, '1', '1', '1',
+			CASE WHEN $3 = 'phone' THEN 't' ELSE '' END, '', 45, clock_timestamp(), nullif($5, ''), nullif($6, '')::timestamptz, CASE WHEN $4 = 'ended' THEN now() END)`,
+			id, h.Acme, kind, status, reason, answered)
 	}
-	addCall("call_1", "ringing", "", "")
+	addCall("call_0", "web", "ended", "caller_hangup", "2026-01-01")
+	says("3 of 6", "Call your own phone to do")
+	addCall("call_1", "phone", "ringing", "", "")
 	says("3 of 6", "A call is in progress.")
 	h.Exec(t, "UPDATE calls SET status = 'failed', disconnection_reason = 'auth_failed'")
 	says("3 of 6", "The carrier rejected the trunk’s credentials.")
 	if text := b.Get("overview").Text(); !strings.Contains(text, "The set-up is not finished.") {
 		t.Errorf("Overview says %s", text)
 	}
-	addCall("call_2", "ended", "callee_hangup", "2026-01-01")
+	addCall("call_2", "phone", "ended", "callee_hangup", "2026-01-01")
 	says("A call was answered.")
+	for n := range 21 {
+		addCall("call_3"+strconv.Itoa(n), "phone", "failed", "busy", "")
+	}
+	says("4 of 6", "A call was answered.")
+	addCall("call_4", "phone", "ringing", "", "")
+	says("4 of 6", "A call is in progress.")
 	if text := b.Follow("start/hide").Text(); !strings.Contains(text, "hidden") || strings.Contains(text, "not finished") {
 		t.Errorf("Overview says %s", text)
 	}
@@ -143,6 +154,38 @@ func testAgentSteps(t *testing.T, h *dashtest.Env, b *dashtest.Browser, says fun
 	b.Follow("start/hide", "show", "on")
 	if text := b.Get("overview").Text(); !strings.Contains(text, "not finished") {
 		t.Errorf("Overview says %s", text)
+	}
+}
+
+// TestAttachAfterChange checks that the button of the agent's step does not undo what someone else changed after the page
+// was opened.
+func TestAttachAfterChange(t *testing.T) {
+	h := dashtest.New(t)
+	ids := h.Furnish(t, "sales")
+	h.Exec(t, "INSERT INTO agents (id, org_id, name, draft) SELECT 'agt_other', org_id, 'support', draft FROM agents")
+	h.Exec(t, "DELETE FROM subgroup_agents")
+	b := h.SignIn(t, "oscar")
+	seen := func() string {
+		t.Helper()
+		_, form, _ := strings.Cut(b.Get("start").Body, `/start/attach">`)
+		m := regexp.MustCompile(`^<input type="hidden" name="seen" value="([0-9a-f]+)">`).FindStringSubmatch(form)
+		if m == nil {
+			t.Fatalf("the form has no digest: %.200s", form)
+		}
+		return m[1]
+	}
+	attached := func() string {
+		return h.Text(t, "SELECT coalesce(string_agg(agent_id, ' ' ORDER BY agent_id = 'agt_other'), '') FROM subgroup_agents WHERE subgroup_id = $1", ids["subgroups"])
+	}
+	opened := seen()
+	h.Exec(t, "INSERT INTO subgroup_agents (org_id, subgroup_id, agent_id) VALUES ($1, $2, 'agt_other')", h.Acme, ids["subgroups"])
+	page := b.Follow("start/attach", "seen", opened)
+	if !strings.Contains(page.Text(), "someone else changed the subgroup sales / sales") || attached() != "agt_other" {
+		t.Errorf("%q may call; the page says %s", attached(), page.Text())
+	}
+	page = b.Follow("start/attach", "seen", seen())
+	if !strings.Contains(page.Text(), "sales may call through sales / sales.") || attached() != ids["agents"]+" agt_other" {
+		t.Errorf("%q may call; the page says %s", attached(), page.Text())
 	}
 }
 
