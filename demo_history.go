@@ -19,6 +19,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/apikeys"
+	"github.com/parley-voice/parley/control/recording"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/trunks"
 	"github.com/parley-voice/parley/pipeline"
@@ -76,7 +77,7 @@ func (p *pastOf) record(ctx context.Context) error {
 	for _, scene := range append(demo.Scenes(), demo.VoicemailScene()) {
 		sound, err := voices.Record(ctx, scene)
 		if err == nil {
-			err = p.spool.Bucket.Put(ctx, recordingKey(scene.Name), bytes.NewReader(sound.WAV))
+			err = p.spool.Bucket.Put(ctx, sceneKey(scene.Name), bytes.NewReader(sound.WAV))
 		}
 		if err != nil {
 			return err
@@ -87,7 +88,40 @@ func (p *pastOf) record(ctx context.Context) error {
 	return nil
 }
 
-func recordingKey(scene string) string { return "recordings/demo-" + scene + ".wav" }
+// sceneKey is the key of the recording of a scene, until each call of the scene has its own.
+func sceneKey(scene string) string { return "recordings/demo-" + scene + ".wav" }
+
+// shareRecordings gives each call a recording of its own, so that the recordings of other calls stay when it is erased.
+// The calls of a scene share the bytes if the file system can do that.
+func (p *pastOf) shareRecordings(ctx context.Context, history []demo.Past, calls []store.PastCall) error {
+	for i, h := range history {
+		if h.Scene == "" {
+			continue
+		}
+		from, to := sceneKey(h.Scene), calls[i].RecordingKey
+		if folder, ok := p.spool.Bucket.(*recording.Folder); ok && folder.Link(from, to) == nil {
+			continue
+		}
+		if err := p.copyRecording(ctx, from, to); err != nil {
+			return err
+		}
+	}
+	for scene := range p.sounds {
+		if err := p.spool.Bucket.Delete(ctx, sceneKey(scene)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *pastOf) copyRecording(ctx context.Context, from, to string) error {
+	file, err := p.spool.Bucket.Open(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return p.spool.Bucket.Put(ctx, to, file)
+}
 
 // addPast adds the finished campaign and all past calls.
 func (p *pastOf) addPast(ctx context.Context) error {
@@ -109,6 +143,9 @@ func (p *pastOf) addPast(ctx context.Context) error {
 		if calls[i], err = p.call(h); err != nil {
 			return err
 		}
+	}
+	if err = p.shareRecordings(ctx, history, calls); err != nil {
+		return err
 	}
 	if err = p.addFinished(ctx, history, calls); err != nil {
 		return err
@@ -210,7 +247,7 @@ func (p *pastOf) answer(c *store.PastCall, h demo.Past) (err error) {
 	c.Status, c.SIPStatus, c.SIPReason, c.HangupBy = control.Ended, http.StatusOK, "OK", control.SideAgent
 	c.AnsweredAt, c.AnsweredBy = c.EndedAt, "human"
 	c.EndedAt = c.AnsweredAt.Add(sound.Length)
-	c.RecordingStatus, c.RecordingKey, c.AnalysisStatus = control.RecordingReady, recordingKey(h.Scene), "completed"
+	c.RecordingStatus, c.RecordingKey, c.AnalysisStatus = control.RecordingReady, "recordings/"+c.ID+".wav", "completed"
 	if c.Reason == control.Reason(pipeline.CallerHungUp) {
 		c.HangupBy = control.SideCallee
 	}

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/overview"
+	"github.com/parley-voice/parley/control/retention"
 )
 
 // TestDemoFurnished checks the past calls and the campaigns of the demo, that all numbers are fictional and the only trunk
@@ -53,19 +55,49 @@ func TestDemoFurnished(t *testing.T) {
 	count(0, "SELECT count(*) FROM calls WHERE to_number !~ '^1[2-9][0-9]{2}55501[0-9]{2}$'")
 	count(0, "SELECT count(*) FROM trunks WHERE proxy NOT LIKE 'sip:127.0.0.1:%'")
 	count(0, "SELECT count(*) FROM calls WHERE status = 'ended' AND created_at < now() - interval '1 hour' AND (cost_nano IS NULL OR cost_nano = 0 OR call_analysis IS NULL)")
-	var keys []string
-	if err = srv.db.Pool.QueryRow(t.Context(), "SELECT array_agg(DISTINCT recording_key) FROM calls WHERE recording_key LIKE '%demo-%'").Scan(&keys); err != nil {
+	count(0, "SELECT count(*) - count(DISTINCT recording_key) FROM calls WHERE recording_key IS NOT NULL")
+	compareStatistics(t, srv)
+	eraseOne(t, srv)
+}
+
+// eraseOne erases a call of each scene that others have too. Every other call keeps its recording.
+func eraseOne(t *testing.T, srv *server) {
+	t.Helper()
+	read := func(sql string) (keys []string) {
+		t.Helper()
+		if err := srv.db.Pool.QueryRow(t.Context(), sql).Scan(&keys); err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	isThere := func(key string) bool {
+		info, err := os.Stat(filepath.Join(srv.config.DataDir, "bucket", key))
+		return err == nil && info.Size() >= 50_000
+	}
+	const furnished = "FROM calls WHERE recording_key IS NOT NULL AND created_at < now() - interval '1 hour'"
+	before := read("SELECT array_agg(recording_key) " + furnished)
+	gone := read("SELECT array_agg(recording_key) FROM (SELECT min(recording_key) AS recording_key " + furnished + " GROUP BY ended_at - answered_at) x")
+	if len(before) < 60 || len(gone) < 6 {
+		t.Fatalf("%d recordings of %d lengths", len(before), len(gone))
+	}
+	org, err := apikeys.FindOrganization(t.Context(), srv.db.Pool, demo.Organization)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if len(keys) < 6 {
-		t.Errorf("%d recordings: %v", len(keys), keys)
-	}
-	for _, key := range keys {
-		if info, err := os.Stat(filepath.Join(srv.config.DataDir, "bucket", key)); err != nil || info.Size() < 50_000 {
-			t.Errorf("recording %s: %v", key, err)
+	for _, key := range gone {
+		if n, _, err := srv.purger.Erase(t.Context(), org, retention.Selection{Call: strings.TrimSuffix(filepath.Base(key), ".wav")}); err != nil || n != 1 {
+			t.Errorf("erase %s: %d, %v", key, n, err)
 		}
 	}
-	compareStatistics(t, srv)
+	for _, key := range before {
+		if erased := slices.Contains(gone, key); isThere(key) == erased {
+			t.Errorf("recording %s, erased %v, is there: %v", key, erased, !erased)
+		}
+	}
+	left, err := filepath.Glob(filepath.Join(srv.config.DataDir, "bucket", "recordings", "demo-*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("recordings without a call: %q, %v", left, err)
+	}
 }
 
 // compareStatistics checks that a recount of the calls finds no wrong row.

@@ -69,6 +69,23 @@ func (f *Folder) Put(ctx context.Context, key string, r io.Reader) (err error) {
 	return recorder.SyncDir(filepath.Dir(name))
 }
 
+// Link gives the file of a key a second key. The files share their bytes, and each can be deleted without the other: Put
+// replaces files, and nothing writes into them. Some file systems have no links.
+func (f *Folder) Link(key, second string) error {
+	from, err := f.name(key)
+	if err != nil {
+		return err
+	}
+	to, err := f.name(second)
+	if err != nil {
+		return err
+	}
+	if err = os.Link(from, to); err != nil {
+		return fmt.Errorf("link %s: %w", second, err)
+	}
+	return nil
+}
+
 // Open implements Bucket.
 func (f *Folder) Open(_ context.Context, key string) (io.ReadSeekCloser, error) {
 	name, err := f.name(key)

@@ -38,10 +38,19 @@ func TestFolder(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(f.Dir, "a", ".part-*")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
+	if err := errors.Join(f.Link("a/b.wav", "a/c.wav"), f.Put(ctx, "a/b.wav", strings.NewReader("other"))); err != nil {
+		t.Error(err)
+	}
 	for range 2 {
 		if err := f.Delete(ctx, "a/b.wav"); err != nil {
 			t.Error(err)
 		}
+	}
+	if text, err := os.ReadFile(filepath.Join(f.Dir, "a", "c.wav")); err != nil || string(text) != "sound" {
+		t.Errorf("%q %v: the second key of a file that was replaced and deleted", text, err)
+	}
+	if err := f.Link("a/c.wav", "../x"); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("a link that leads out: %v", err)
 	}
 	if _, err := f.Open(ctx, "a/b.wav"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("after Delete: %v", err)
