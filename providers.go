@@ -23,12 +23,14 @@ import (
 	"github.com/parley-voice/parley/pipeline/provider"
 	"github.com/parley-voice/parley/pipeline/provider/endpoints"
 	"github.com/parley-voice/parley/pipeline/safedial"
+	"github.com/parley-voice/parley/pipeline/tools"
 )
 
 // agentProviders implements agents.ProviderChecker. A process has one agentProviders.
 type agentProviders struct {
 	clients provider.ClientSource
 	checker *provider.Checker
+	egress  safedial.Rules // hosts that tools may call
 	log     *slog.Logger
 }
 
@@ -64,10 +66,11 @@ func (e *env) providerChecks(c config.Config, q db.Querier) (*commandProviders, 
 		e.log("warn").Warn(warnUnused, "err", notes)
 	}
 	set.Fake = cmp.Or(set.Fake, "127.0.0.1:0")
-	registry := set.Open(safedial.Rules{Hosts: c.ToolHosts})
+	egress := safedial.Rules{Hosts: c.ToolHosts}
+	registry := set.Open(egress)
 	p := &commandProviders{registry: registry, settings: c.Endpoints, notes: fmt.Sprint(notes)}
 	probed := clientFilter{registry, c.Endpoints.Fake != ""}
-	p.agentProviders = &agentProviders{registry, &provider.Checker{Guards: &provider.Guards{}, Clients: probed}, e.log("warn")}
+	p.agentProviders = &agentProviders{registry, &provider.Checker{Guards: &provider.Guards{}, Clients: probed}, egress, e.log("warn")}
 	return p, nil
 }
 
@@ -125,6 +128,9 @@ func (p *agentProviders) Check(ctx context.Context, q db.Querier, orgID string, 
 	if err := p.checkNames(ctx, q, e); err != nil {
 		return err
 	}
+	if err := tools.Check(d.ToolDefinitions(), p.egress); err != nil { // the setting may have changed since the draft was saved
+		return err
+	}
 	_, err := provider.Judge(p.checker.Report(e), time.Now())
 	return err
 }
@@ -154,7 +160,7 @@ func (p *agentProviders) Warnings(orgID string, d agents.Definition) []string {
 	if err != nil { // Check returns the error
 		found = nil
 	}
-	return append(p.clients.Current().Warnings(e), found...)
+	return slices.Concat(p.clients.Current().Warnings(e), found, tools.Unreachable(d.ToolDefinitions(), p.egress))
 }
 
 // Probe implements agents.ProviderChecker.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -15,10 +16,16 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/bench/demo"
+	"github.com/parley-voice/parley/control/agents"
 	"github.com/parley-voice/parley/control/config"
 	"github.com/parley-voice/parley/control/db/dbtest"
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline"
 	"github.com/parley-voice/parley/pipeline/fakeprovider"
+	"github.com/parley-voice/parley/pipeline/provider"
+	"github.com/parley-voice/parley/pipeline/provider/endpoints"
+	"github.com/parley-voice/parley/pipeline/safedial"
+	"github.com/parley-voice/parley/pipeline/tools"
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
@@ -55,6 +62,44 @@ func (k *keyedModel) take() map[string]int {
 	all := maps.Clone(k.counts)
 	clear(k.counts)
 	return all
+}
+
+// TestToolHostsOnPublishing checks that an agent is not published if this server does not accept the address of a tool,
+// and that there is a warning if only the requests of the tool would fail.
+func TestToolHostsOnPublishing(t *testing.T) {
+	t.Parallel()
+	registry := endpoints.Set{Fake: "127.0.0.1:9"}.Open(safedial.Rules{})
+	t.Cleanup(func() { _ = registry.Close() }) // no connections
+	fake := pipeline.Engine{Provider: "fake"}
+	for _, tt := range []struct {
+		url   string
+		hosts []string
+		fault string // of Check
+		warns string // of Warnings
+	}{
+		{"https://crm.example.com/lookup", nil, "", ""},
+		{"http://crm.internal:8080/lookup", []string{"crm.internal:8080"}, "", ""},
+		{"http://crm.internal:8080/lookup", nil, "tools[0]: lookup: url: use https:// (http:// only for hosts in PARLEY_TOOL_HOSTS)", "crm.internal is not public"},
+		{"http://crm.internal/lookup", []string{"crm.internal:8080"}, "only for hosts in PARLEY_TOOL_HOSTS", "crm.internal is not public"},
+		{"https://crm.internal/lookup", []string{"crm.internal:443"}, "", ""},
+		{"https://crm.internal/lookup", nil, "", "tools[0]: lookup: crm.internal is not public, so requests fail: add it to PARLEY_TOOL_HOSTS"},
+		{"https://10.0.0.5/lookup", nil, "", "10.0.0.5 is not public"},
+		{"https://10.0.0.5/lookup", []string{"10.0.0.5"}, "", ""},
+	} {
+		d := agents.Default()
+		d.Speech = pipeline.Engines{ASR: fake, LLM: fake, TTS: fake}
+		d.Tools = []agents.Tool{{Definition: tools.Definition{
+			Type: tools.HTTP, Name: "lookup", Description: "Looks up.", URL: tt.url, Parameters: json.RawMessage(`{"type": "object", "properties": {}}`),
+		}}}
+		p := &agentProviders{registry, &provider.Checker{Guards: &provider.Guards{}, Clients: registry}, safedial.Rules{Hosts: tt.hosts}, slog.New(slog.DiscardHandler)}
+		err := p.Check(t.Context(), nil, "org_1", d)
+		if (err == nil) != (tt.fault == "") || err != nil && !strings.Contains(err.Error(), tt.fault) {
+			t.Errorf("%s with %q: %v, want %q", tt.url, tt.hosts, err, tt.fault)
+		}
+		if got := strings.Join(p.Warnings("org_1", d), "; "); !strings.Contains(got, tt.warns) || (got == "") != (tt.warns == "") {
+			t.Errorf("%s with %q: warnings %q, want %q", tt.url, tt.hosts, got, tt.warns)
+		}
+	}
 }
 
 // TestFileProviders checks that all servers use the endpoints of the operator's file without a restart. Agents use the

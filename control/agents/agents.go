@@ -129,10 +129,11 @@ type ProviderChecker interface {
 	Probe(ctx context.Context, orgID string, e pipeline.Engines)
 	// Save stores the results of Probe for launch checks. Call it after the tested endpoints are stored.
 	Save(ctx context.Context, q db.Querier, orgID string, e pipeline.Engines)
-	// Check returns an error if calls with the agent would fail, because no server has a provider of the agent, or
-	// because the provider refused the agent's settings in the last test. It sends no requests.
+	// Check returns an error if calls with the agent would fail, because no server has a provider of the agent, because
+	// the provider refused the agent's settings in the last test, or because this server does not accept a tool. It sends
+	// no requests.
 	Check(ctx context.Context, q db.Querier, orgID string, d Definition) error
-	// Warnings returns the options of the agent that its providers ignore, and failures of the last test that may be
-	// temporary.
+	// Warnings returns the options of the agent that its providers ignore, failures of the last test that may be
+	// temporary, and tools whose requests would fail.
 	Warnings(orgID string, d Definition) []string
 }

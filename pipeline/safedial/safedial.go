@@ -74,6 +74,20 @@ func (r Rules) Allows(host, port string) bool {
 	})
 }
 
+// MayReach reports whether Dial may reach a host. It looks up no names. Of names it knows those of private networks: names
+// without a dot, and those of RFC 6761, RFC 6762, RFC 8375 and the domain internal.
+func (r Rules) MayReach(host, port string) bool {
+	if r.Anywhere || r.Allows(host, port) {
+		return true
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return Public(a) && !isLocal(a)
+	}
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	return strings.Contains(name, ".") && !slices.ContainsFunc([]string{".localhost", ".local", ".home.arpa", ".internal"},
+		func(domain string) bool { return strings.HasSuffix(name, domain) })
+}
+
 // Client returns a client that connects only to public addresses of other machines, and to addresses that the rules
 // allow. It follows no redirects and uses no proxy.
 func (r Rules) Client() *http.Client {

@@ -33,6 +33,24 @@ func TestPublic(t *testing.T) {
 	}
 }
 
+func TestMayReach(t *testing.T) {
+	r := Rules{Hosts: []string{"crm.internal:8443", "10.0.0.5"}}
+	for host, want := range map[string]bool{
+		"crm.example.com:443": true, "8.8.8.8:443": true, "crm.internal:8443": true, "CRM.internal:8443": true, "10.0.0.5:443": true,
+		"[2606:4700:4700::1111]:443": true, "internal.example.com:443": true,
+		"crm.internal:443": false, "10.0.0.6:443": false, "[::1]:443": false, "localhost:443": false, "a.localhost.:443": false, "printer.local:443": false,
+		"crm:443": false, "nas.home.arpa:443": false, "169.254.169.254:80": false,
+	} {
+		name, port, err := net.SplitHostPort(host)
+		if got := r.MayReach(name, port); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", host, got, err, want)
+		}
+	}
+	if !(Rules{Anywhere: true}).MayReach("localhost", "80") {
+		t.Error("a rule allows everything, and localhost is not reached")
+	}
+}
+
 func TestOwn(t *testing.T) {
 	if !isLocal(netip.MustParseAddr("127.0.0.1")) || isLocal(netip.MustParseAddr("8.8.8.8")) {
 		t.Error("this machine has 127.0.0.1 and not 8.8.8.8")

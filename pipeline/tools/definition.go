@@ -72,6 +72,21 @@ func Check(all []Definition, rules safedial.Rules) error {
 	return err
 }
 
+// Unreachable says which functions send requests that fail, because rules do not allow their hosts. It looks up no names:
+// the address of a name is checked at each connection.
+func Unreachable(all []Definition, rules safedial.Rules) (found []string) {
+	for i, d := range all {
+		u, err := url.Parse(d.URL)
+		if d.Type != HTTP || err != nil {
+			continue
+		}
+		if port := cmp.Or(u.Port(), map[string]string{"http": "80"}[u.Scheme], "443"); !rules.MayReach(u.Hostname(), port) {
+			found = append(found, fmt.Sprintf("tools[%d]: %s: %s is not public, so requests fail: add it to PARLEY_TOOL_HOSTS", i, d.Name, u.Hostname()))
+		}
+	}
+	return found
+}
+
 // Build creates the functions of definitions. client sends the HTTP requests.
 func Build(all []Definition, rules safedial.Rules, client *http.Client) ([]pipeline.Function, error) {
 	if len(all) > maxTools {
@@ -190,7 +205,7 @@ func checkURL(text string, rules safedial.Rules) (*url.URL, error) {
 	case u.User != nil:
 		return nil, errors.New("user and password are not accepted; use headers")
 	case u.Scheme != "https" && (u.Scheme != "http" || !rules.Anywhere && !rules.Allows(u.Hostname(), cmp.Or(u.Port(), "80"))):
-		return nil, errors.New("use https:// (http:// only for hosts allowed by the operator)")
+		return nil, errors.New("use https:// (http:// only for hosts in PARLEY_TOOL_HOSTS)")
 	}
 	return u, nil
 }
