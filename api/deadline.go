@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Responses are written in pieces, each with a deadline of its own. Slow readers and quiet
+// Responses are written in pieces, each with a deadline of its own. A handler may set a deadline for all of them. Slow readers and quiet
 // streams may take any time, but a client that reads nothing loses its connection. The kernel
 // wakes a writer when a third of its buffer is free; with the default buffer of megabytes a
 // slow reader would miss the deadline.
@@ -33,10 +33,23 @@ type deadlineWriter struct {
 
 	control *http.ResponseController
 	within  time.Duration
+	last    time.Time // deadline of the whole response; zero for none
 }
 
 // extend sets the deadline of the next write, if the connection supports it.
-func (p *deadlineWriter) extend() { _ = p.control.SetWriteDeadline(time.Now().Add(p.within)) }
+func (p *deadlineWriter) extend() {
+	next := time.Now().Add(p.within)
+	if !p.last.IsZero() && next.After(p.last) {
+		next = p.last
+	}
+	_ = p.control.SetWriteDeadline(next)
+}
+
+// SetWriteDeadline supports http.ResponseController: it sets the deadline of the whole response. No write may run meanwhile.
+func (p *deadlineWriter) SetWriteDeadline(last time.Time) error {
+	p.last = last
+	return p.control.SetWriteDeadline(last)
+}
 
 // Write implements http.ResponseWriter.
 func (p *deadlineWriter) Write(b []byte) (n int, err error) {

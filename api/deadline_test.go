@@ -133,6 +133,43 @@ func TestSlowReaderGetsAll(t *testing.T) {
 	})
 }
 
+// TestWholeResponseHasDeadline checks that a deadline that the handler sets also ends the last writes of a reader that reads
+// slowly, or not at all.
+func TestWholeResponseHasDeadline(t *testing.T) {
+	for name, pause := range map[string]time.Duration{"a slow reader": 5 * time.Second, "no reader": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				result := make(chan error, 1)
+				began := time.Now()
+				client := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+					_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(40 * time.Second))
+					<-time.After(20 * time.Second)
+					_, err := w.Write(make([]byte, bodySize))
+					result <- err
+				})
+				over := make(chan struct{})
+				defer close(over)
+				go func() {
+					for {
+						select {
+						case <-over:
+							return
+						case <-time.After(pause):
+						}
+						if _, err := io.ReadFull(client, make([]byte, 1<<13)); err != nil {
+							return
+						}
+					}
+				}()
+				err := <-result
+				if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || took != 40*time.Second {
+					t.Errorf("after %v: %v", took, err)
+				}
+			})
+		})
+	}
+}
+
 // TestQuietStreamContinues checks that a stream may be quiet for longer than the deadline of a write.
 func TestQuietStreamContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

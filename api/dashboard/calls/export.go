@@ -18,11 +18,13 @@ import (
 	"github.com/parley-voice/parley/control/store"
 )
 
-// Limits of an export. A server makes maxExports of them at a time, one for each operator.
+// Limits of an export. A server makes maxExports of them at a time, one for each operator. The last line has lastLineTime
+// before the end of exportTimeout.
 const (
 	exportPage    = 500
 	exportMost    = 50_000
 	exportTimeout = 2 * time.Minute
+	lastLineTime  = 5 * time.Second
 	maxExports    = 2
 )
 
@@ -62,15 +64,14 @@ func (c *Calls) export(r *ui.Request) error {
 		}
 	}
 	defer c.exports.end(r.Session.Email)
-	// Each write has a deadline of its own. This one ends the last write of a slow reader.
-	stop := context.AfterFunc(r.Context(), func() { _ = http.NewResponseController(r.Writer).SetWriteDeadline(time.Now()) })
+	ctx, stop := boundExport(r.Context(), r.Writer)
 	defer stop()
 	chosen.query.Del("cursor")
 	narrow := func(f *store.Filter) {
 		chosen.apply(f)
 		f.Limit = exportPage
 	}
-	found, next, err := c.API.Find(r.Context(), r.Org(), chosen.query, narrow)
+	found, next, err := c.API.Find(ctx, r.Org(), chosen.query, narrow)
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,7 @@ func (c *Calls) export(r *ui.Request) error {
 	w := csv.NewWriter(r.Writer)
 	err = w.Write(exportHead())
 	for n := 0; err == nil; {
-		if err = c.exportRows(r, w, found.Calls); err != nil || next == "" {
+		if err = c.exportRows(ctx, r, w, found.Calls); err != nil || next == "" {
 			break
 		}
 		if n += len(found.Calls); n >= exportMost {
@@ -92,13 +93,24 @@ func (c *Calls) export(r *ui.Request) error {
 			break
 		}
 		chosen.query.Set("cursor", next)
-		found, next, err = c.API.Find(r.Context(), r.Org(), chosen.query, narrow)
+		found, next, err = c.API.Find(ctx, r.Org(), chosen.query, narrow)
 	}
 	if err != nil { // the response has begun, so its last line has to say it
 		_ = w.Write([]string{"Incomplete: the export failed."})
 	}
 	w.Flush()
 	return nil
+}
+
+// boundExport returns the context in which an export reads calls. It ends before ctx, so that the last line can still be
+// written. No write to w outlives ctx.
+func boundExport(ctx context.Context, w http.ResponseWriter) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(deadline) // a connection without deadlines is that of a test
+	return context.WithDeadline(ctx, deadline.Add(-lastLineTime))
 }
 
 func exportHead() []string {
@@ -110,7 +122,7 @@ func exportHead() []string {
 	}
 }
 
-func (c *Calls) exportRows(r *ui.Request, w *csv.Writer, all []control.Call) error {
+func (c *Calls) exportRows(ctx context.Context, r *ui.Request, w *csv.Writer, all []control.Call) error {
 	shown, err := c.rows(r.Context(), r.Words, all, "")
 	if err != nil {
 		return err
@@ -130,7 +142,7 @@ func (c *Calls) exportRows(r *ui.Request, w *csv.Writer, all []control.Call) err
 	// A spreadsheet would take the sign for a formula.
 	digits := func(number string) string { return strings.TrimPrefix(number, "+") }
 	for i, x := range all {
-		if err = r.Context().Err(); err != nil {
+		if err = ctx.Err(); err != nil {
 			return err
 		}
 		s := shown[i]
