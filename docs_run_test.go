@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -221,6 +222,38 @@ func TestDocsShowExample(t *testing.T) {
 	want := []string{read(t, exampleCall+"/server.mjs"), read(t, exampleCall+"/index.html"), read(t, exampleCall+"/app.js")}
 	if !slices.Equal(shown, want) {
 		t.Error("the code of docs/guide/web-call.md differs from docs/examples/web-call")
+	}
+}
+
+// TestDocsInstallPackage runs the commands that install the package of the browser module, next to a clone of the
+// repository, and imports the module.
+func TestDocsInstallPackage(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("npm"); err != nil {
+		t.Skip("npm is not installed")
+	}
+	dir := t.TempDir()
+	root, err := filepath.Abs(".")
+	if err == nil {
+		err = errors.Join(os.Symlink(root, filepath.Join(dir, "parley")), os.Mkdir(filepath.Join(dir, "site"), 0o700))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var scripts []string
+	for _, b := range blocks(t) {
+		if b.page == "docs/guide/web-call.md" && strings.Contains(b.text, "npm pack") {
+			scripts = append(scripts, b.text)
+		}
+	}
+	if len(scripts) != 1 {
+		t.Fatalf("the commands are %q", scripts)
+	}
+	c := exec.CommandContext(t.Context(), "bash", "-euc", scripts[0]+`
+		node --input-type=module --eval 'import { Parley } from "@parley-voice/web"; process.exit(Parley.resumable() ? 1 : 0)'`)
+	c.Dir, c.Env = dir, append(os.Environ(), "npm_config_offline=true", "npm_config_audit=false", "npm_config_fund=false", "npm_config_cache="+filepath.Join(dir, "cache"))
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 }
 

@@ -127,6 +127,9 @@ func TestPackage(t *testing.T) {
 			t.Errorf("the package refers to %q, which it does not contain", name)
 		}
 	}
+	if archive := "npm install ./parley-voice-web-" + p.Version + ".tgz"; !strings.Contains(packed["README.md"], archive) {
+		t.Errorf("README.md lacks %q", archive)
+	}
 	if p.Type != "module" || p.License != "Apache-2.0" || p.Engines["node"] == "" || p.Repository["directory"] != "webrtc/jsclient" ||
 		len(p.Dependencies)+len(p.Scripts) > 0 {
 		t.Errorf("%+v", p)
