@@ -20,25 +20,26 @@ import (
 	"github.com/parley-voice/parley/sip/siptest"
 )
 
-// A sippCarrier is a carrier that sipp plays. It refuses what the carrier's documentation says that it refuses.
+// A sippCarrier is a scenario in which sipp behaves as a carrier documents: it refuses the INVITEs that the carrier refuses.
 type sippCarrier struct {
-	// challenge has the header of the first response; empty: no challenge.
+	// challenge is the status and the header with which sipp challenges the first INVITE. Empty means no challenge.
 	challenge string
-	// needs are regular expressions for the INVITE, each with the response to an INVITE without a match.
+	// needs lists what an INVITE must contain, and how sipp refuses an INVITE that lacks it.
 	needs []sippNeed
-	// digest lets sipp verify the digest of acme.
+	// digest makes sipp verify the password of the user acme.
 	digest bool
-	// ringing is a part of the scenario between the INVITE and its 200.
+	// ringing is the part of the scenario between the INVITE and the 200.
 	ringing string
-	// answer are headers of the 200, and ack is a regular expression for the ACK.
+	// answer has further headers of the 200. ack is a regular expression that the ACK must match.
 	answer, ack string
-	// talking is a part of the scenario between the ACK and the BYE of the carrier.
+	// talking is the part of the scenario between the ACK and the carrier's BYE.
 	talking string
 }
 
+// A sippNeed is a regular expression for the INVITE, and the response to an INVITE that does not match it.
 type sippNeed struct{ pattern, refusal string }
 
-// sippHead begins each response of sipp.
+// sippHead has the headers that every response of sipp begins with.
 const sippHead = `[last_Via:]
 [last_From:]
 [last_To:];tag=[pid]sipp[call_number]
@@ -46,7 +47,8 @@ const sippHead = `[last_Via:]
 [last_CSeq:]
 `
 
-// sippAnswer begins the 200 of the INVITE; the last request may be a PRACK.
+// sippAnswer begins the 200 of the INVITE. It repeats the headers of the INVITE from variables, because the last request that
+// sipp received may be a PRACK.
 const sippAnswer = `<send retrans="500"><![CDATA[
 SIP/2.0 200 OK
 Via:[$via]
@@ -82,7 +84,7 @@ func sippSend(status, headers, body string) string {
 	return "<send><![CDATA[\nSIP/2.0 " + status + "\n" + sippHead + headers + body + "]]></send>\n"
 }
 
-// scenario returns the scenario. sipp echoes the audio that it receives.
+// scenario returns the file for sipp. sipp sends back the audio that it receives.
 func (c sippCarrier) scenario() string {
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0" encoding="ISO-8859-1" ?>
@@ -148,7 +150,7 @@ Content-Length: 0
 	return b.String()
 }
 
-// start runs sipp until the test ends, and returns its address. failed returns what sipp objected to.
+// start runs sipp until the test ends, and returns its address. failed returns the errors that sipp has reported.
 func (c sippCarrier) start(t *testing.T) (addr string, failed func() string) {
 	t.Helper()
 	program, err := exec.LookPath("sipp")
@@ -198,7 +200,7 @@ Content-Length: 0
 ]]></send>
 `
 
-// sippRefresh refreshes the session by a re-INVITE of the carrier (RFC 4028).
+// sippRefresh is a re-INVITE with which the carrier refreshes the session (RFC 4028).
 const sippRefresh = `<pause milliseconds="500"/>
 <send retrans="500"><![CDATA[
 INVITE [$contact] SIP/2.0
@@ -316,7 +318,7 @@ func TestCarrierProfileCalls(t *testing.T) {
 			if call.Status != "ended" || call.Reason != "callee_hangup" || failed() != "" {
 				t.Errorf("the call is %s, %s; sipp: %s\n%s", call.Status, call.Reason, failed(), text)
 			}
-			// sipp echoes: what arrives was sent.
+			// sipp sends back what it receives, so these packets show that Parley sent audio.
 			if q := call.Quality; q == nil || q.Received.Packets == nil || *q.Received.Packets < 50 {
 				t.Errorf("quality %+v", q)
 			}
@@ -332,7 +334,8 @@ func TestCarrierProfileCalls(t *testing.T) {
 	}
 }
 
-// TestSecureTwilio places a call by TLS and SRTP: https://www.twilio.com/docs/api/errors/32208. sipp has neither.
+// TestSecureTwilio places a call by TLS and SRTP: https://www.twilio.com/docs/api/errors/32208. sipp supports neither, so
+// siptest plays the carrier.
 func TestSecureTwilio(t *testing.T) {
 	t.Parallel()
 	certPEM, keyPEM := newCertificate(t)
