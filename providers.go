@@ -215,6 +215,7 @@ func (srv *server) openProviders(ctx context.Context) error {
 	srv.providers.Registry = set.Open(safedial.Rules{Hosts: srv.config.ToolHosts})
 	srv.agent = &conversation.Agent{
 		Clients: srv.providers.Registry, Guards: provider.Guards{Limits: srv.config.ProviderLimits}, Opinions: srv.config.AMDModel, Log: srv.log,
+		OnTest: func(usage []pipeline.EngineUsage) { srv.metrics.CountTestCost(srv.store.Prices.Cost(usage, nil)) },
 	}
 	if srv.config.ClassifierURL != "" {
 		srv.agent.Classifier = remote.New(srv.config.ClassifierURL, srv.config.ClassifierKey, 0, nil)

@@ -34,6 +34,7 @@ type Metrics struct {
 	early      *prometheus.CounterVec
 	calls      *prometheus.CounterVec
 	cost       *prometheus.CounterVec
+	tests      *prometheus.CounterVec
 	deliveries *prometheus.CounterVec
 	dials      *prometheus.CounterVec
 	recordings *prometheus.CounterVec
@@ -57,6 +58,7 @@ func New() *Metrics {
 		early:      newCounter("parley_speculations_total", "Answers started before the end of the turn was certain, by outcome.", "outcome"),
 		calls:      newCounter("parley_calls_total", "Ended calls, by status and reason.", "status", "reason"),
 		cost:       newCounter("parley_call_cost_total", "Cost of ended calls, by service and currency.", "serves", "currency"),
+		tests:      newCounter("parley_test_cost_total", "Cost of tests of agents outside of calls, by service and currency.", "serves", "currency"),
 		deliveries: newCounter("parley_webhook_attempts_total", "Attempts to deliver a webhook, by state after the attempt.", "state"),
 		dials:      newCounter("parley_campaign_attempts_total", "Ended calls of campaigns, by outcome.", "outcome"),
 		recordings: newCounter("parley_recordings_total", "Recordings, by result.", "result"),
@@ -70,7 +72,7 @@ func New() *Metrics {
 		m.deliveries.WithLabelValues(state)
 	}
 	m.registry.MustRegister(m.collectors()...)
-	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.cost, m.deliveries, m.dials, m.recordings,
+	m.registry.MustRegister(m.requests, m.phases, m.turns, m.early, m.calls, m.cost, m.tests, m.deliveries, m.dials, m.recordings,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -113,6 +115,13 @@ func (m *Metrics) CountRecording(result string) { m.recordings.WithLabelValues(r
 func (m *Metrics) CountCost(c pricing.Cost) {
 	for serves, amount := range c.ByService() {
 		m.cost.WithLabelValues(serves, c.Currency).Add(amount.Units())
+	}
+}
+
+// CountTestCost counts the cost of a test of an agent that belongs to no call.
+func (m *Metrics) CountTestCost(c pricing.Cost) {
+	for serves, amount := range c.ByService() {
+		m.tests.WithLabelValues(serves, c.Currency).Add(amount.Units())
 	}
 }
 

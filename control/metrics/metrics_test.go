@@ -100,6 +100,7 @@ func watching(t *testing.T) *Metrics {
 func record(t *testing.T, m *Metrics) {
 	t.Helper()
 	m.CountRecording("stored")
+	m.CountTestCost(pricing.Cost{Currency: "EUR", Items: []pricing.Item{{EngineUsage: pipeline.EngineUsage{Serves: "llm"}, Amount: 250_000_000}}})
 	m.CountDelivery("delivered")
 	m.CountDial("busy")
 	m.ObserveRequest("/v1/calls", "BREW", 405, time.Millisecond)
@@ -170,7 +171,7 @@ func TestMeter(t *testing.T) {
 		`parley_provider_response_seconds_bucket{kind="tts",provider="cartesia",le="3"} 1`,
 		`parley_provider_response_seconds_count{kind="tts",provider="cartesia"} 3`,
 		`parley_route_breaker{route="rte_1",state="open"} 1`, `parley_campaign_attempts_total{outcome="busy"} 1`,
-		`parley_call_cost_total{currency="EUR",serves="asr"} 0.5`, `parley_calls_total{reason="callee_hangup",status="ended"} 1`, `parley_webhook_attempts_total{state="delivered"} 1`,
+		`parley_call_cost_total{currency="EUR",serves="asr"} 0.5`, `parley_test_cost_total{currency="EUR",serves="llm"} 0.25`, `parley_calls_total{reason="callee_hangup",status="ended"} 1`, `parley_webhook_attempts_total{state="delivered"} 1`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("no %s", want)

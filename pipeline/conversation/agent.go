@@ -36,7 +36,9 @@ type Agent struct {
 	Classifier Classifier
 	// Opinions lets the model judge who answered if the detection is uncertain.
 	Opinions bool
-	Log      *slog.Logger
+	// OnTest receives the usage of each Chat and Sample, which belongs to no call; nil ignores it.
+	OnTest func(usage []pipeline.EngineUsage)
+	Log    *slog.Logger
 
 	phrases atomic.Pointer[phraseCache] // nil means empty
 	english optout.English
@@ -52,6 +54,13 @@ func (a *Agent) Model(e pipeline.Engine, meter *pipeline.UsageMeter) (pipeline.M
 		return nil, err
 	}
 	return a.Guards.BackgroundModel(clients, e, meter), nil
+}
+
+// endTest reports the usage of a test.
+func (a *Agent) endTest(meter *pipeline.UsageMeter) {
+	if usage := meter.Total(); a.OnTest != nil && len(usage) > 0 {
+		a.OnTest(usage)
+	}
 }
 
 // ForgetPhrases drops the synthesized phrases. Call it after the clients of voices have changed. Calls

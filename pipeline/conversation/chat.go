@@ -57,6 +57,7 @@ func (a *Agent) Chat(ctx context.Context, config pipeline.SessionConfig, c *Chat
 		return t, err
 	}
 	meter := &pipeline.UsageMeter{}
+	defer a.endTest(meter)
 	limits := newCallLimits(config.Limits, meter)
 	limits.Answers = c.Answers
 	limits.calls.Store(int64(c.ToolCalls))

@@ -44,7 +44,12 @@ func TestChat(t *testing.T) {
 		Greeting: "Hello.", Prompt: "Sell.", Tools: functions, Limits: pipeline.Limits{Turns: 2},
 		Engines: pipeline.Engines{LLM: pipeline.Engine{Provider: "fake"}},
 	}
-	a := &conversation.Agent{Clients: registry}
+	var used pipeline.UsageMeter
+	a := &conversation.Agent{Clients: registry, OnTest: func(all []pipeline.EngineUsage) {
+		for _, u := range all {
+			used.Add(u)
+		}
+	}}
 	chat := conversation.StartChat(config)
 	say := func(text string) (conversation.ChatTurn, error) {
 		stored, fault := json.Marshal(chat)
@@ -61,6 +66,13 @@ func TestChat(t *testing.T) {
 	turn, err = say("transfer me")
 	if err != nil || !turn.Ends || len(turn.Tools) != 1 || len(turn.Actions) != 1 || turn.Actions[0].Number != "+12025550123" || !strings.Contains(turn.Text, "One moment.") {
 		t.Errorf("%+v, %v", turn, err)
+	}
+	if _, err = a.Sample(t.Context(), pipeline.Engine{Provider: "fake"}, "en", "Good day."); err != nil {
+		t.Error(err)
+	}
+	usage := used.Total()
+	if len(usage) != 2 || usage[0].Serves != "llm" || usage[0].PromptTokens+usage[0].CompletionTokens != chat.Tokens || usage[1].Serves != "tts" || usage[1].Characters != 9 {
+		t.Errorf("the tests have the usage %+v, and the chat %d tokens", usage, chat.Tokens)
 	}
 	before := len(chat.Messages)
 	if _, err = say("more"); err == nil || !strings.Contains(err.Error(), "limit") || len(chat.Messages) != before || chat.ToolCalls != 1 || chat.Tokens == 0 {

@@ -21,9 +21,11 @@ func (a *Agent) Sample(ctx context.Context, e pipeline.Engine, language, text st
 	if err := clients.CheckVoice(e); err != nil {
 		return nil, err
 	}
+	meter := &pipeline.UsageMeter{}
+	defer a.endTest(meter)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	speech, err := a.Guards.BackgroundVoice(clients, e).Open(ctx, pipeline.Style{Rate: SampleRate, Language: language})
+	speech, err := a.Guards.BackgroundVoice(clients, e, meter).Open(ctx, pipeline.Style{Rate: SampleRate, Language: language})
 	if err != nil {
 		return nil, fmt.Errorf("voice: %w", err)
 	}

@@ -29,8 +29,8 @@ func (g *Guards) Voice(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter
 
 // BackgroundVoice returns the guarded voice of an engine for use outside of calls. Its failures do not open the breakers
 // of calls.
-func (g *Guards) BackgroundVoice(c *Clients, e pipeline.Engine) pipeline.Voice {
-	return newVoice(g.background, c, e, nil)
+func (g *Guards) BackgroundVoice(c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Voice {
+	return newVoice(g.background, c, e, meter)
 }
 
 func newVoice(guard func(seam, id string) *guard, c *Clients, e pipeline.Engine, meter *pipeline.UsageMeter) pipeline.Voice {
