@@ -35,7 +35,10 @@ type agentHealth struct {
 func newAgentHealth(srv *server, settings endpoints.Set) *agentHealth {
 	a := srv.agent
 	checker := &provider.Checker{Guards: &a.Guards, Clients: a.Clients}
-	h := &agentHealth{db: srv.db, store: srv.store, agent: a, settings: settings, providers: &agentProviders{a.Clients, checker, srv.store.Egress, srv.log}}
+	h := &agentHealth{
+		db: srv.db, store: srv.store, agent: a, settings: settings,
+		providers: &agentProviders{a.Clients, checker, srv.store.Egress, srv.log},
+	}
 	h.monitor = &providers.Monitor{Checker: checker, Read: h.speech, Log: srv.log}
 	return h
 }

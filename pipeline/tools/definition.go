@@ -81,7 +81,8 @@ func Unreachable(all []Definition, rules safedial.Rules) (found []string) {
 			continue
 		}
 		if port := cmp.Or(u.Port(), map[string]string{"http": "80"}[u.Scheme], "443"); !rules.MayReach(u.Hostname(), port) {
-			found = append(found, fmt.Sprintf("tools[%d]: %s: %s is not public, so requests fail: add it to PARLEY_TOOL_HOSTS", i, d.Name, u.Hostname()))
+			found = append(found, fmt.Sprintf("tools[%d]: %s: %s is not public, so requests fail: add it to PARLEY_TOOL_HOSTS",
+				i, d.Name, u.Hostname()))
 		}
 	}
 	return found

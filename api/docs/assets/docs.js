@@ -16,12 +16,26 @@
     const arrange = () => { menu.open = !narrow.matches; };
     narrow.addEventListener("change", arrange);
     arrange();
+    letKeysScroll();
     menu.classList.add("ready");
     menu.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
     scrollTo(0, location.hash ? scrollY : 0);
     addCopyButtons();
     startSearch(document.querySelector(".search"));
   });
+
+  // Code that is wider than its block can be scrolled with the keyboard.
+  function letKeysScroll() {
+    const mark = (block) => {
+      if (block.scrollWidth > block.clientWidth) block.tabIndex = 0;
+      else block.removeAttribute("tabindex");
+    };
+    const observer = new ResizeObserver((all) => { for (const entry of all) mark(entry.target); });
+    for (const block of document.querySelectorAll("article pre")) {
+      mark(block);
+      observer.observe(block);
+    }
+  }
 
   function addCopyButtons() {
     if (!navigator.clipboard) return; // plain HTTP
