@@ -242,7 +242,7 @@ func TestDocsInstallPackage(t *testing.T) {
 	}
 	var scripts []string
 	for _, b := range blocks(t) {
-		if b.page == "docs/guide/web-call.md" && strings.Contains(b.text, "npm pack") {
+		if b.page == "docs/guide/web-call.md" && b.language == "sh" && strings.Contains(b.text, "npm pack") {
 			scripts = append(scripts, b.text)
 		}
 	}

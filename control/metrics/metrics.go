@@ -58,7 +58,7 @@ func New() *Metrics {
 		early:      newCounter("parley_speculations_total", "Answers started before the end of the turn was certain, by outcome.", "outcome"),
 		calls:      newCounter("parley_calls_total", "Ended calls, by status and reason.", "status", "reason"),
 		cost:       newCounter("parley_call_cost_total", "Cost of ended calls, by service and currency.", "serves", "currency"),
-		tests:      newCounter("parley_test_cost_total", "Cost of tests of agents outside of calls, by service and currency.", "serves", "currency"),
+		tests:      newCounter("parley_test_cost_total", "Cost of tests outside of calls, by service and currency.", "serves", "currency"),
 		deliveries: newCounter("parley_webhook_attempts_total", "Attempts to deliver a webhook, by state after the attempt.", "state"),
 		dials:      newCounter("parley_campaign_attempts_total", "Ended calls of campaigns, by outcome.", "outcome"),
 		recordings: newCounter("parley_recordings_total", "Recordings, by result.", "result"),
