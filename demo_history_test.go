@@ -85,8 +85,9 @@ func eraseOne(t *testing.T, srv *server) {
 		t.Fatal(err)
 	}
 	for _, key := range gone {
-		if n, _, err := srv.purger.Erase(t.Context(), org, retention.Selection{Call: strings.TrimSuffix(filepath.Base(key), ".wav")}); err != nil || n != 1 {
-			t.Errorf("erase %s: %d, %v", key, n, err)
+		call := retention.Selection{Call: strings.TrimSuffix(filepath.Base(key), ".wav")}
+		if n, _, fault := srv.purger.Erase(t.Context(), org, call); fault != nil || n != 1 {
+			t.Errorf("erase %s: %d, %v", key, n, fault)
 		}
 	}
 	for _, key := range before {

@@ -1,9 +1,9 @@
 package overview_test
 
 import (
-	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -40,28 +40,31 @@ func TestFirstPhoneCall(t *testing.T) {
 	d := dbtest.New(t)
 	const many = 3200 // more than is read first, in each of three trunks
 	start := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	type batch struct {
+		kind     string
+		answered bool
+		n        int
+		after    time.Duration // since start
+	}
 	for name, tt := range map[string]struct {
-		add    func(t *testing.T, org string)
+		calls  []batch
 		newest string // a part of the id
 		want   bool
 	}{
-		"no calls":       {func(*testing.T, string) {}, "", false},
-		"one web call":   {func(t *testing.T, org string) { addCalls(t, d, org, "web", true, 1, start) }, "", false},
-		"one unanswered": {func(t *testing.T, org string) { addCalls(t, d, org, "phone", false, 1, start) }, "phone", false},
-		"one answered":   {func(t *testing.T, org string) { addCalls(t, d, org, "phone", true, 1, start) }, "phone", true},
-		"answered once, then neither": {func(t *testing.T, org string) {
-			addCalls(t, d, org, "phone", true, 1, start)
-			addCalls(t, d, org, "phone", false, many, start.Add(time.Hour))
-			addCalls(t, d, org, "web", true, many, start.Add(-24*time.Hour))
-		}, "phone_" + fmt.Sprint(many), true},
-		"never answered": {func(t *testing.T, org string) {
-			addCalls(t, d, org, "phone", false, many, start)
-			addCalls(t, d, org, "web", true, many, start)
-		}, "phone_" + fmt.Sprint(many), false},
+		"no calls":       {nil, "", false},
+		"one web call":   {[]batch{{"web", true, 1, 0}}, "", false},
+		"one unanswered": {[]batch{{"phone", false, 1, 0}}, "phone", false},
+		"one answered":   {[]batch{{"phone", true, 1, 0}}, "phone", true},
+		"answered once, then neither": {
+			[]batch{{"phone", true, 1, 0}, {"phone", false, many, time.Hour}, {"web", true, many, -24 * time.Hour}}, "phone_" + strconv.Itoa(many), true,
+		},
+		"never answered": {[]batch{{"phone", false, many, 0}, {"web", true, many, 0}}, "phone_" + strconv.Itoa(many), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			addOrganization(t, d, name)
-			tt.add(t, name)
+			for _, x := range tt.calls {
+				addCalls(t, d, name, x.kind, x.answered, x.n, start.Add(x.after))
+			}
 			has, err := overview.HasAnsweredPhoneCall(t.Context(), d.Pool, name)
 			if err != nil || has != tt.want {
 				t.Errorf("answered: %v, %v; want %v", has, err, tt.want)
@@ -89,7 +92,7 @@ func TestSoakFirstPhoneCall(t *testing.T) {
 	if os.Getenv("PARLEYTEST_SOAK") == "" {
 		t.Skip("make soak")
 	}
-	const million = 1_000_000
+	const million, part = 1_000_000, 50_000
 	d := dbtest.New(t)
 	if _, err := d.Pool.Exec(t.Context(), "ALTER TABLE calls DISABLE TRIGGER USER"); err != nil {
 		t.Fatal(err)
@@ -117,7 +120,9 @@ func TestSoakFirstPhoneCall(t *testing.T) {
 	}
 	for _, kind := range []string{"web", "phone"} {
 		addOrganization(t, d, kind)
-		addCalls(t, d, kind, kind, kind == "web", million, start)
+		for n := 0; n < million; n += part {
+			addCalls(t, d, kind, kind, kind == "web", part, start.Add(time.Duration(n)*time.Second))
+		}
 		if _, err := d.Pool.Exec(t.Context(), "ANALYZE calls"); err != nil {
 			t.Fatal(err)
 		}
