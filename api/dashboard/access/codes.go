@@ -18,19 +18,22 @@ import (
 // showCodes shows the form that turns one-time codes on, or off if they are on. The browser keeps the new key until a code
 // proves that the app has it.
 func (People) showCodes(r *ui.Request) (ui.Page, error) {
-	page := ui.Page{Template: "codes.html", Title: "One-time codes", Crumbs: []ui.Link{{Label: "Your account", Path: "account"}}}
-	before := ui.Field{Name: "before", Label: "Password", Kind: ui.Password, Complete: "current-password"}
-	digits := ui.Field{Name: "code", Label: "Code", Complete: "one-time-code", Code: true}
+	page := ui.Page{
+		Template: "codes.html", Title: r.Words.T("access.codes.title"),
+		Crumbs: []ui.Link{{Label: r.Words.T("access.link.your_account"), Path: "account"}},
+	}
+	before := ui.Field{Name: "before", Label: r.Words.T("access.codes.before.label"), Kind: ui.Password, Complete: "current-password"}
+	digits := ui.Field{Name: "code", Label: r.Words.T("access.codes.code.label"), Complete: "one-time-code", Code: true}
 	if r.Session.HasCodes {
-		digits.Help = "From your authenticator app, or a recovery code."
-		page.Lead = "Signing in takes your password and a code of your authenticator app."
+		digits.Help = r.Words.T("access.codes.code.help.off")
+		page.Lead = r.Words.T("access.codes.lead.off")
 		page.Data = map[string]any{"Form": r.Form(ui.Form{
-			Submit: "Turn off codes", Danger: true, Cancel: r.URL("account"), Fields: []ui.Field{before, digits},
+			Submit: r.Words.T("access.codes.submit.off"), Danger: true, Cancel: r.URL("account"), Fields: []ui.Field{before, digits},
 		})}
 		return page, nil
 	}
-	page.Lead = "Protect your account with an authenticator app. Signing in then takes your password and a code of the app."
-	digits.Help = "6 digits, from the app."
+	page.Lead = r.Words.T("access.codes.lead.on")
+	digits.Help = r.Words.T("access.codes.code.help.on")
 	key := media.Secret(r.Text("key"))
 	if _, err := operator.CurrentCode(key, time.Now()); err != nil {
 		key = operator.NewCodeKey()
@@ -42,7 +45,7 @@ func (People) showCodes(r *ui.Request) (ui.Page, error) {
 	page.Data = map[string]any{
 		"QR":  template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(code.PNG())), //nolint:gosec // an image
 		"Key": string(key),
-		"Form": r.Form(ui.Form{Submit: "Turn on codes", Cancel: r.URL("account"), Fields: []ui.Field{
+		"Form": r.Form(ui.Form{Submit: r.Words.T("access.codes.submit.on"), Cancel: r.URL("account"), Fields: []ui.Field{
 			{Name: "key", Kind: ui.Hidden, Value: string(key)}, digits, before,
 		}}),
 	}
@@ -64,15 +67,15 @@ func (p People) setCodes(r *ui.Request) (ui.Result, error) {
 	})
 	switch {
 	case errors.Is(err, operator.ErrBadCode):
-		return ui.Result{}, ui.Invalid("code", "Wrong code. Enter the code that the app shows now, and check the clock of its device.")
+		return ui.Result{}, ui.Invalid("code", r.Words.T("access.codes.invalid.code"))
 	case errors.Is(err, operator.ErrHasCodes):
 		return ui.Result{}, ui.Invalid("", err)
 	case err != nil:
 		return ui.Result{}, err
 	}
 	return ui.Result{Page: &ui.Page{
-		Template: "recovery.html", Title: "One-time codes are on", Data: recovery,
-		Lead: "Your other sessions were signed out.",
+		Template: "recovery.html", Title: r.Words.T("access.codes.done.title"), Data: recovery,
+		Lead: r.Words.T("access.codes.done.lead"),
 	}}, nil
 }
 
@@ -82,7 +85,7 @@ func (People) disableCodes(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, ui.TooManyAttempts(r.Words, "code", slow)
 	}
 	if errors.Is(err, operator.ErrBadCode) {
-		return ui.Result{}, ui.Invalid("code", "Wrong or used code. Wait for the next code of the app.")
+		return ui.Result{}, ui.Invalid("code", r.Words.T("access.codes.invalid.used"))
 	}
 	if err != nil {
 		return ui.Result{}, err
@@ -93,7 +96,7 @@ func (People) disableCodes(r *ui.Request) (ui.Result, error) {
 		}
 		return e, operator.DisableCodes(r.Context(), q, r.Session.ID)
 	})
-	return ui.Result{To: "account", Notice: "One-time codes are off."}, err
+	return ui.Result{To: "account", Notice: r.Words.T("access.codes.notice")}, err
 }
 
 // prove checks the current password of a form.
@@ -103,7 +106,7 @@ func prove(r *ui.Request) error {
 		return ui.TooManyAttempts(r.Words, "before", slow)
 	}
 	if errors.Is(err, operator.ErrBadCredentials) {
-		return ui.Invalid("before", "Wrong password.")
+		return ui.Invalid("before", r.Words.T("access.account.invalid.before"))
 	}
 	return err
 }
@@ -111,9 +114,9 @@ func prove(r *ui.Request) error {
 func (People) askReset(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
 	return ui.Confirm(r, ui.Page{
-		Title: "Reset codes of " + m.Email, Crumbs: aboveOperators(),
-		Lead: "For an operator who lost the authenticator app and the recovery codes. They are signed out and need only their password then.",
-	}, "Reset codes", "operators"), err
+		Title: r.Words.T("access.codes.reset.title", "email", m.Email), Crumbs: aboveOperators(r.Words),
+		Lead: r.Words.T("access.codes.reset.lead"),
+	}, r.Words.T("access.codes.reset.submit"), "operators"), err
 }
 
 func (People) resetCodes(r *ui.Request) (ui.Result, error) {
@@ -128,5 +131,5 @@ func (People) resetCodes(r *ui.Request) (ui.Result, error) {
 		}
 		return e, operator.ResetCodes(r.Context(), q, r.Actor(), m.ID)
 	})
-	return ui.Result{To: "operators", Notice: "Codes reset."}, refusedForAccount(err)
+	return ui.Result{To: "operators", Notice: r.Words.T("access.codes.reset.notice")}, refusedForAccount(err)
 }

@@ -40,13 +40,16 @@ type shown struct {
 	Limit, State, May string
 }
 
-func show(k apikeys.Key) shown {
-	s := shown{k, "default", "active", cmp.Or(apikeys.JoinScopes(k.Scopes), "everything")}
+func show(words *ui.Words, k apikeys.Key) shown {
+	s := shown{
+		k, words.T("access.keys.list.limit.default"), "active",
+		cmp.Or(apikeys.JoinScopes(k.Scopes), words.T("access.keys.list.everything")),
+	}
 	switch {
 	case k.RateLimit == apikeys.RateOff:
-		s.Limit = "none"
+		s.Limit = words.T("access.keys.list.limit.none")
 	case k.RateLimit > 0:
-		s.Limit = strconv.Itoa(k.RateLimit) + " / min"
+		s.Limit = words.T("access.keys.list.limit", "rate_limit", strconv.Itoa(k.RateLimit))
 	}
 	switch {
 	case k.RevokedAt != nil:
@@ -71,22 +74,24 @@ func (Keys) list(r *ui.Request) (ui.Page, error) {
 	all, next := ui.Paginate(r, all, perPage, func(k apikeys.Key) string { return k.ID })
 	list := make([]shown, len(all))
 	for i, k := range all {
-		list[i] = show(k)
+		list[i] = show(r.Words, k)
 	}
 	return ui.Page{
-		Template: "list.html", Title: "API keys", Lead: "API keys authorize requests to /v1. The secret of a key is shown once.",
-		Actions: []ui.Link{{Label: "New key", Path: "keys/new", Role: operator.Owner}},
+		Template: "list.html", Title: r.Words.T("access.keys.list.title"), Lead: r.Words.T("access.keys.list.lead"),
+		Actions: []ui.Link{{Label: r.Words.T("access.link.new_key"), Path: "keys/new", Role: operator.Owner}},
 		Data:    map[string]any{"Keys": list, "Next": next, "Search": looked},
 	}, nil
 }
 
-func aboveKeys() []ui.Link { return []ui.Link{{Label: "API keys", Path: "keys"}} }
+func aboveKeys(words *ui.Words) []ui.Link {
+	return []ui.Link{{Label: words.T("access.link.api_keys"), Path: "keys"}}
+}
 
 // limitField is the field of a rate limit.
-func limitField(value string) ui.Field {
+func limitField(words *ui.Words, value string) ui.Field {
 	return ui.Field{
-		Name: "limit", Label: "Requests per minute", Value: value, Optional: true,
-		Help: "A number, or “off” for no limit. Leave empty for the platform default. Applies from the next request.",
+		Name: "limit", Label: words.T("access.keys.limit.label"), Value: value, Optional: true,
+		Help: words.T("access.keys.limit.help"),
 	}
 }
 
@@ -99,35 +104,36 @@ func readLimit(r *ui.Request) (int, error) {
 	default:
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1_000_000 {
-			return 0, ui.Invalid("limit", "Enter 1 to 1,000,000 or “off”, or leave empty.")
+			return 0, ui.Invalid("limit", r.Words.T("access.keys.limit.invalid"))
 		}
 		return n, nil
 	}
 }
 
 func (Keys) ask(r *ui.Request) (ui.Page, error) {
-	return ui.Page{Template: "form.html", Title: "New API key", Crumbs: aboveKeys(), Data: r.Form(ui.Form{
-		Submit: "Create key", Cancel: r.URL("keys"),
+	return ui.Page{Template: "form.html", Title: r.Words.T("access.keys.new.title"), Crumbs: aboveKeys(r.Words), Data: r.Form(ui.Form{
+		Submit: r.Words.T("access.keys.new.submit"), Cancel: r.URL("keys"),
 		Fields: []ui.Field{
-			{Name: "name", Label: "Name", Help: "Purpose of the key, such as “CRM” or “staging”.", Placeholder: "CRM"},
+			{Name: "name", Label: r.Words.T("access.keys.new.name.label"), Help: r.Words.T("access.keys.new.name.help"), Placeholder: "CRM"},
 			{
-				Name: "scopes", Label: "Permissions", Kind: ui.Checkboxes, Optional: true, Options: scopeOptions(),
-				Help: "If you choose none, the key may do everything except administration.",
+				Name: "scopes", Label: r.Words.T("access.keys.new.scopes.label"), Kind: ui.Checkboxes, Optional: true, Options: scopeOptions(r.Words),
+				Help: r.Words.T("access.keys.new.scopes.help"),
 			},
 			{
-				Name: "days", Label: "Expires after", Kind: ui.Number, Min: "1", Max: "3660", Unit: "days", Optional: true,
-				Help: "Leave empty for a key that does not expire.",
+				Name: "days", Label: r.Words.T("access.keys.new.days.label"), Kind: ui.Number, Min: "1", Max: "3660",
+				Unit: r.Words.T("access.keys.new.unit.days"), Optional: true,
+				Help: r.Words.T("access.keys.new.days.help"),
 			},
-			limitField(""),
+			limitField(r.Words, ""),
 		},
 	})}, nil
 }
 
-func scopeOptions() []ui.Option {
+func scopeOptions(words *ui.Words) []ui.Option {
 	return []ui.Option{
-		{Value: string(apikeys.ScopeRead), Label: "Read", Help: "calls with transcripts, campaigns, routes"},
-		{Value: string(apikeys.ScopeCalls), Label: "Calls", Help: "request and end single calls"},
-		{Value: string(apikeys.ScopeCampaigns), Label: "Campaigns", Help: "create, change and read campaigns; withdraw contacts"},
+		{Value: string(apikeys.ScopeRead), Label: words.T("access.keys.scope.read"), Help: words.T("access.keys.scope.read.help")},
+		{Value: string(apikeys.ScopeCalls), Label: words.T("access.keys.scope.calls"), Help: words.T("access.keys.scope.calls.help")},
+		{Value: string(apikeys.ScopeCampaigns), Label: words.T("access.keys.scope.campaigns"), Help: words.T("access.keys.scope.campaigns.help")},
 	}
 }
 
@@ -139,7 +145,7 @@ func readExpiry(r *ui.Request) (*time.Time, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 3660 {
-		return nil, ui.Invalid("days", "Enter 1 to 3660 days, or leave empty.")
+		return nil, ui.Invalid("days", r.Words.T("access.keys.new.invalid.days"))
 	}
 	return new(time.Now().Add(time.Duration(n) * 24 * time.Hour)), nil
 }
@@ -156,7 +162,7 @@ func (Keys) create(r *ui.Request) (ui.Result, error) {
 	}
 	key := apikeys.Key{OrgID: r.Org(), Name: name, RateLimit: limit}
 	if key.Scopes, err = apikeys.ParseScopes(r.All("scopes")); err != nil || slices.Contains(key.Scopes, apikeys.ScopeAdmin) {
-		return ui.Result{}, ui.Invalid("scopes", "Choose from the list.")
+		return ui.Result{}, ui.Invalid("scopes", r.Words.T("access.keys.new.invalid.scopes"))
 	}
 	if key.ExpiresAt, err = readExpiry(r); err != nil {
 		return ui.Result{}, err
@@ -172,7 +178,7 @@ func (Keys) create(r *ui.Request) (ui.Result, error) {
 	}
 	return ui.Result{
 		Page: &ui.Page{
-			Template: "issued.html", Title: "API key created", Crumbs: aboveKeys(),
+			Template: "issued.html", Title: r.Words.T("access.keys.new.done"), Crumbs: aboveKeys(r.Words),
 			Data: map[string]any{"Name": name, "Secret": secret},
 		},
 	}, nil
@@ -199,9 +205,12 @@ func (Keys) askLimit(r *ui.Request) (ui.Page, error) {
 	case k.RateLimit > 0:
 		value = strconv.Itoa(k.RateLimit)
 	}
-	return ui.Page{Template: "form.html", Title: "Limit of " + keyLabel(k), Crumbs: aboveKeys(), Data: r.Form(ui.Form{
-		Submit: "Save", Cancel: r.URL("keys"), Fields: []ui.Field{limitField(value)},
-	})}, nil
+	return ui.Page{
+		Template: "form.html", Title: r.Words.T("access.keys.limit.title", "key_label", keyLabel(k)), Crumbs: aboveKeys(r.Words),
+		Data: r.Form(ui.Form{
+			Submit: r.Words.T("ui.form.save"), Cancel: r.URL("keys"), Fields: []ui.Field{limitField(r.Words, value)},
+		}),
+	}, nil
 }
 
 func (Keys) setLimit(r *ui.Request) (ui.Result, error) {
@@ -222,7 +231,7 @@ func (Keys) setLimit(r *ui.Request) (ui.Result, error) {
 		}
 		return e, apikeys.SetRateLimit(r.Context(), q, k.ID, limit)
 	})
-	return ui.Result{To: "keys", Notice: "Limit saved. It applies from the next request."}, err
+	return ui.Result{To: "keys", Notice: r.Words.T("access.keys.limit.notice")}, err
 }
 
 func keyLabel(k apikeys.Key) string {
@@ -238,9 +247,9 @@ func (Keys) askRevoke(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Confirm(r, ui.Page{
-		Title: "Revoke " + keyLabel(k), Crumbs: aboveKeys(),
-		Lead: "Its requests are rejected from now on. This cannot be undone.",
-	}, "Revoke key", "keys"), nil
+		Title: r.Words.T("access.keys.revoke.title", "key_label", keyLabel(k)), Crumbs: aboveKeys(r.Words),
+		Lead: r.Words.T("access.keys.revoke.lead"),
+	}, r.Words.T("access.keys.revoke.submit"), "keys"), nil
 }
 
 func (Keys) revoke(r *ui.Request) (ui.Result, error) {
@@ -251,5 +260,5 @@ func (Keys) revoke(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "key.revoke", Object: k.ID, Before: map[string]any{"name": k.Name}}, apikeys.Revoke(r.Context(), q, k.ID)
 	})
-	return ui.Result{To: "keys", Notice: "Key revoked."}, err
+	return ui.Result{To: "keys", Notice: r.Words.T("access.keys.revoke.notice")}, err
 }

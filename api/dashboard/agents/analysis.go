@@ -22,32 +22,34 @@ func (Agents) askField(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	f, title := agents.Field{Type: "string"}, "New analysis field"
+	f, title := agents.Field{Type: "string"}, r.Words.T("agents.field.title.new")
 	if n >= 0 {
-		f, title = all[n], "Analysis field"
+		f, title = all[n], r.Words.T("agents.field.title")
 	}
 	form := []ui.Field{
 		{
-			Name: "name", Label: "Name", Value: f.Name, Placeholder: "callback_time",
-			Help: "Key of the value in the call’s analysis. Letters, digits and _.",
+			Name: "name", Label: r.Words.T("agents.field.name.label"), Value: f.Name, Placeholder: "callback_time",
+			Help: r.Words.T("agents.field.name.help"),
 		},
-		{Name: "type", Label: "Type", Kind: ui.Select, Options: ui.Options(agents.FieldTypes()...), Value: f.Type},
+		{Name: "type", Label: r.Words.T("agents.field.type.label"), Kind: ui.Select, Options: ui.Options(agents.FieldTypes()...), Value: f.Type},
 		{
-			Name: "description", Label: "Description", Kind: ui.TextArea, Rows: 3, Value: f.Description, Optional: true,
-			Help: "Tells the model what to look for in the transcript.",
+			Name: "description", Label: r.Words.T("agents.field.description.label"), Kind: ui.TextArea, Rows: 3, Value: f.Description,
+			Optional: true,
+			Help:     r.Words.T("agents.field.description.help"),
 		},
 		{
-			Name: "values", Label: "Values", Kind: ui.TextArea, Rows: 4, Value: strings.Join(f.Values, "\n"), Optional: true,
-			Help: "Only for enum: the accepted values, one per line.",
+			Name: "values", Label: r.Words.T("agents.field.values.label"), Kind: ui.TextArea, Rows: 4, Value: strings.Join(f.Values, "\n"),
+			Optional: true,
+			Help:     r.Words.T("agents.field.values.help"),
 		},
 	}
 	if n >= 0 {
-		form = append(form, ui.CheckboxField("remove", "Remove this field", false))
+		form = append(form, ui.CheckboxField("remove", r.Words.T("agents.field.remove.label"), false))
 	}
 	return ui.Page{
-		Template: "form.html", Title: title, Crumbs: crumbs(agentLink(a)),
-		Lead: "The model reads this value from each transcript. You are editing the draft.",
-		Data: r.Form(ui.Form{Submit: "Save draft", Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a), Fields: form}),
+		Template: "form.html", Title: title, Crumbs: crumbs(r.Words, agentLink(a)),
+		Lead: r.Words.T("agents.field.lead"),
+		Data: r.Form(ui.Form{Submit: r.Words.T("agents.draft.submit"), Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a), Fields: form}),
 	}, nil
 }
 
@@ -85,7 +87,7 @@ func (Agents) changeField(r *ui.Request) (ui.Result, error) {
 		}
 		return e, err
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: "Draft saved. Publish it to use it in new calls."}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.draft.notice")}, err
 }
 
 // fieldFault assigns an error of an analysis field to a field of the form.

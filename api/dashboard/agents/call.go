@@ -24,8 +24,8 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 	all := []ui.Field{
 		ui.OnceField(),
 		{
-			Name: "to", Label: "Number to call", Kind: "tel", Placeholder: "+12025550123", Complete: "tel",
-			Help: "Places a real call now. Do-not-call lists and limits apply.",
+			Name: "to", Label: r.Words.T("agents.call.to.label"), Kind: "tel", Placeholder: "+12025550123", Complete: "tel",
+			Help: r.Words.T("agents.call.to.help"),
 		},
 	}
 	if len(routes) > 1 {
@@ -33,13 +33,16 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 		for _, s := range routes {
 			options = append(options, ui.Option{Value: s.ID, Label: s.TrunkName + " / " + s.Name})
 		}
-		all = append(all, ui.Field{Name: "route", Label: "Subgroup", Kind: ui.Select, Options: options, Value: r.Query("route")})
+		all = append(all, ui.Field{
+			Name: "route", Label: r.Words.T("agents.call.route.label"), Kind: ui.Select, Options: options,
+			Value: r.Query("route"),
+		})
 	}
 	all = append(all, variableFields(agent)...)
 	return ui.Page{
-		Template: "form.html", Title: "Test call with " + agent.Name, Crumbs: crumbs(agentLink(agent)),
-		Lead: "A real call with the published version.",
-		Data: r.Form(ui.Form{Submit: "Call now", Cancel: r.URL("agents/" + agent.ID), Fields: all}),
+		Template: "form.html", Title: r.Words.T("agents.call.title", "name", agent.Name), Crumbs: crumbs(r.Words, agentLink(agent)),
+		Lead: r.Words.T("agents.call.lead"),
+		Data: r.Form(ui.Form{Submit: r.Words.T("agents.call.submit"), Cancel: r.URL("agents/" + agent.ID), Fields: all}),
 	}, nil
 }
 
@@ -62,7 +65,7 @@ func (a Agents) call(r *ui.Request) (ui.Result, error) {
 	}
 	shown, again, err := a.Calls.Place(r.Context(), r.Org(), scope, key, body)
 	if err != nil {
-		return ui.Result{}, refused(err)
+		return ui.Result{}, refused(r.Words, err)
 	}
 	var placed struct {
 		ID string `json:"call_id"`
@@ -72,18 +75,18 @@ func (a Agents) call(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, fmt.Errorf("test call: %w", err)
 	}
 	if again {
-		return ui.Result{To: "calls/" + placed.ID, Notice: "This call was already placed."}, nil
+		return ui.Result{To: "calls/" + placed.ID, Notice: r.Words.T("agents.call.repeated")}, nil
 	}
 	err = r.Log(operator.Entry{Action: "call.place", Object: placed.ID, After: map[string]any{"agent": agent.Name, "to": placed.To}})
-	return ui.Result{To: "calls/" + placed.ID, Notice: "Call placed."}, err
+	return ui.Result{To: "calls/" + placed.ID, Notice: r.Words.T("agents.call.notice")}, err
 }
 
-func refused(err error) error {
+func refused(words *ui.Words, err error) error {
 	if invalid, ok := errors.AsType[*response.InvalidError](err); ok {
 		for _, issue := range invalid.Issues {
 			switch loc := issue.Loc; {
 			case len(loc) > 2 && loc[1] == "variables" && issue.Type == "missing":
-				return ui.Invalid(fmt.Sprintf("variable.%v", loc[2]), "Required.")
+				return ui.Invalid(fmt.Sprintf("variable.%v", loc[2]), words.T("ui.field.required"))
 			case len(loc) > 2 && loc[1] == "variables":
 				return ui.Invalid(fmt.Sprintf("variable.%v", loc[2]), issue.Msg)
 			case len(loc) > 1 && loc[1] == "to_number":

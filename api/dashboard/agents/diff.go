@@ -35,11 +35,11 @@ func (Agents) diff(r *ui.Request) (ui.Page, error) {
 	if usual == 0 && len(versions) > 0 {
 		usual = versions[0].Number
 	}
-	options := []ui.Option{{Value: draftVersion, Label: "Draft"}}
+	options := []ui.Option{{Value: draftVersion, Label: r.Words.T("agents.diff.option.draft")}}
 	for _, v := range versions {
-		label := "Version " + strconv.Itoa(v.Number)
+		label := r.Words.T("agents.version.title", "number", strconv.Itoa(v.Number))
 		if v.Number == a.Published {
-			label += " (in use)"
+			label = r.Words.T("agents.diff.option.in_use", "version", label)
 		}
 		options = append(options, ui.Option{Value: strconv.Itoa(v.Number), Label: label})
 	}
@@ -52,19 +52,19 @@ func (Agents) diff(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	data := map[string]any{"A": a, "Any": len(versions) > 0, "Fields": []ui.Field{
-		{Name: "from", Label: "From", Kind: ui.Select, Options: options, Value: versionValue(from)},
-		{Name: "to", Label: "To", Kind: ui.Select, Options: options, Value: versionValue(to)},
+		{Name: "from", Label: r.Words.T("agents.diff.from.label"), Kind: ui.Select, Options: options, Value: versionValue(from)},
+		{Name: "to", Label: r.Words.T("agents.diff.to.label"), Kind: ui.Select, Options: options, Value: versionValue(to)},
 	}}
 	if len(versions) > 0 {
 		changes, err := apply.DiffAgent(r.Context(), r.DB(), a, from, to)
 		if err != nil {
 			return ui.Page{}, err
 		}
-		data["Changes"] = shownChanges(changes)
+		data["Changes"] = shownChanges(r.Words, changes)
 	}
 	return ui.Page{
-		Template: "diff.html", Title: "Compare versions", Crumbs: crumbs(agentLink(a)), Data: data,
-		Lead: "Fields that differ. Headers of tools are secret; only that they differ is shown.",
+		Template: "diff.html", Title: r.Words.T("agents.diff.title"), Crumbs: crumbs(r.Words, agentLink(a)), Data: data,
+		Lead: r.Words.T("agents.diff.lead"),
 	}, nil
 }
 
@@ -91,11 +91,11 @@ func versionValue(n int) string {
 	return strconv.Itoa(n)
 }
 
-func shownChanges(all []apply.Change) (shown []fieldChange) {
+func shownChanges(words *ui.Words, all []apply.Change) (shown []fieldChange) {
 	for _, c := range all {
-		f := fieldChange{Label: fieldLabel(c.Path)}
+		f := fieldChange{Label: fieldLabel(words, c.Path)}
 		if f.Secret = c.Before == apply.HiddenSecret || c.After == apply.HiddenSecret; !f.Secret {
-			f.Lines = apply.DiffLines(valueText(c.Before), valueText(c.After))
+			f.Lines = apply.DiffLines(valueText(words, c.Before), valueText(words, c.After))
 		}
 		shown = append(shown, f)
 	}
@@ -103,14 +103,17 @@ func shownChanges(all []apply.Change) (shown []fieldChange) {
 }
 
 // valueText returns a value as lines of text.
-func valueText(v any) string {
+func valueText(words *ui.Words, v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
 	case string:
 		return v
 	case bool:
-		return map[bool]string{true: "on", false: "off"}[v]
+		if v {
+			return words.T("agents.diff.on")
+		}
+		return words.T("agents.diff.off")
 	case map[string]any, []any:
 		text, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
@@ -122,30 +125,24 @@ func valueText(v any) string {
 	}
 }
 
-// fieldLabels are the labels of paths, longer paths first.
-var fieldLabels = []struct{ path, label string }{ //nolint:gochecknoglobals // a table
-	{"speech.asr", "Speech-to-text"},
-	{"speech.llm", "Language model"},
-	{"speech.tts", "Voice"},
-	{"analysis.fields", "Analysis field"},
-	{"analysis", "Analysis"},
-	{"tools", "Tool"},
-	{"variables", "Default of variable"},
-	{"pronunciation", "Pronunciation of"},
-	{"limits", "Limit"},
-	{"max_duration_s", "Maximum duration in seconds"},
+// labeledPaths are the paths with a label, longer paths first.
+func labeledPaths() []string {
+	return []string{
+		"speech.asr", "speech.llm", "speech.tts", "analysis.fields", "analysis", "tools", "variables", "pronunciation", "limits", "max_duration_s",
+	}
 }
 
 // fieldLabel names the field of a path such as speech.tts.voice or tools[look_up].url.
-func fieldLabel(path string) string {
-	for _, f := range fieldLabels {
-		rest, ok := strings.CutPrefix(path, f.path)
+func fieldLabel(words *ui.Words, path string) string {
+	for _, prefix := range labeledPaths() {
+		rest, ok := strings.CutPrefix(path, prefix)
 		switch {
 		case !ok:
 		case rest == "":
-			return f.label
+			return words.Label("agents.diff.field", prefix)
 		case rest[0] == '.' || rest[0] == '[':
-			return f.label + " " + strings.NewReplacer("].", ": ", "[", "", "]", "").Replace(strings.TrimPrefix(rest, "."))
+			return words.Label("agents.diff.field", prefix) + " " +
+				strings.NewReplacer("].", ": ", "[", "", "]", "").Replace(strings.TrimPrefix(rest, "."))
 		}
 	}
 	return strings.ToUpper(path[:1]) + strings.ReplaceAll(path[1:], "_", " ")

@@ -38,7 +38,7 @@ func (a Agents) editor(r *ui.Request, id string, d agents.Definition, f ui.Form)
 		}
 	}
 	return ui.Page{Template: "edit.html", Data: map[string]any{
-		"Form": f, "Agent": id, "Choices": choices, "Variables": variablesOf(d), "Size": sizeOf(d.Prompt), "Sample": a.Tester != nil,
+		"Form": f, "Agent": id, "Choices": choices, "Variables": variablesOf(r.Words, d), "Size": sizeOf(d.Prompt), "Sample": a.Tester != nil,
 	}}, nil
 }
 
@@ -50,24 +50,24 @@ type variable struct {
 }
 
 // variablesOf returns the variables in the order of the texts, then unused defaults.
-func variablesOf(d agents.Definition) (all []variable) {
+func variablesOf(words *ui.Words, d agents.Definition) (all []variable) {
 	used := d.VariableNames()
 	for _, name := range used {
 		v, has := d.Variables[name]
 		switch {
 		case name == "name" && has:
-			all = append(all, variable{Name: name, Source: "name of the contact, else the default “" + v + "”"})
+			all = append(all, variable{Name: name, Source: words.T("agents.variable.name.default", "default", v)})
 		case name == "name":
-			all = append(all, variable{Name: name, Source: "name of the contact; no default", Open: true})
+			all = append(all, variable{Name: name, Source: words.T("agents.variable.name.open"), Open: true})
 		case has:
-			all = append(all, variable{Name: name, Source: "the call, else the default “" + v + "”"})
+			all = append(all, variable{Name: name, Source: words.T("agents.variable.call.default", "default", v)})
 		default:
-			all = append(all, variable{Name: name, Source: "the call; no default", Open: true})
+			all = append(all, variable{Name: name, Source: words.T("agents.variable.call.open"), Open: true})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Variables)) {
 		if !slices.Contains(used, name) {
-			all = append(all, variable{Name: name, Source: "default “" + d.Variables[name] + "”", Unused: true})
+			all = append(all, variable{Name: name, Source: words.T("agents.variable.unused", "default", d.Variables[name]), Unused: true})
 		}
 	}
 	return all
@@ -80,11 +80,13 @@ func sizeOf(text string) size { return size{utf8.RuneCountInString(text), (len(t
 
 func (a Agents) askNew(r *ui.Request) (ui.Page, error) {
 	name := ui.Field{
-		Group: "Conversation", Name: "name", Label: "Name", Help: "Used as agent_id in the API. Cannot be changed later.",
+		Group: r.Words.T("agents.new.group.conversation"), Name: "name", Label: r.Words.T("agents.new.name.label"),
+		Help:        r.Words.T("agents.new.name.help"),
 		Placeholder: "sales",
 	}
-	p, err := a.editor(r, "", agents.Default(), ui.Form{Submit: "Create draft", Cancel: r.URL("agents"), Fields: []ui.Field{name}})
-	p.Title, p.Crumbs = "New agent", crumbs()
+	p, err := a.editor(r, "", agents.Default(),
+		ui.Form{Submit: r.Words.T("agents.new.submit"), Cancel: r.URL("agents"), Fields: []ui.Field{name}})
+	p.Title, p.Crumbs = r.Words.T("agents.new.title"), crumbs(r.Words)
 	return p, err
 }
 
@@ -101,7 +103,7 @@ func (Agents) create(r *ui.Request) (ui.Result, error) {
 	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		if _, have := agents.Find(r.Context(), q, r.Org(), name); !errors.Is(have, agents.ErrUnknown) {
 			if have == nil {
-				have = ui.Invalid("name", "An agent with this name already exists.")
+				have = ui.Invalid("name", r.Words.T("agents.new.invalid.name"))
 			}
 			return operator.Entry{}, have
 		}
@@ -109,7 +111,7 @@ func (Agents) create(r *ui.Request) (ui.Result, error) {
 		id = e.Object
 		return e, fault
 	})
-	return ui.Result{To: "agents/" + id, Notice: "Draft created. Publish it when it is ready."}, err
+	return ui.Result{To: "agents/" + id, Notice: r.Words.T("agents.new.notice")}, err
 }
 
 func (a Agents) ask(r *ui.Request) (ui.Page, error) {
@@ -118,10 +120,10 @@ func (a Agents) ask(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	p, err := a.editor(r, agent.ID, agent.Draft, ui.Form{
-		Submit: "Save draft", Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent),
+		Submit: r.Words.T("agents.draft.submit"), Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent),
 	})
-	p.Title, p.Crumbs = "Edit "+agent.Name, crumbs(agentLink(agent))
-	p.Lead = "You are editing the draft. Publish it to use it in calls. Tools and analysis fields have their own forms on the agent’s page."
+	p.Title, p.Crumbs = r.Words.T("agents.edit.title", "name", agent.Name), crumbs(r.Words, agentLink(agent))
+	p.Lead = r.Words.T("agents.edit.lead")
 	return p, err
 }
 
@@ -140,7 +142,7 @@ func (Agents) change(r *ui.Request) (ui.Result, error) {
 		}
 		return save(r, q, &have, a)
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: "Draft saved. Publish it to use it in new calls."}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.draft.notice")}, err
 }
 
 func patiences(words *ui.Words) []ui.Option {
@@ -161,71 +163,85 @@ func machines(words *ui.Words) []ui.Option {
 
 // fields are the fields of the form. Tools and analysis fields have their own forms.
 func fields(words *ui.Words, d agents.Definition, choices []agents.Choice) []ui.Field {
-	recording := ui.CheckboxField("recording", "Record calls", d.Recording)
-	recording.Group = "Calls"
+	recording := ui.CheckboxField("recording", words.T("agents.form.recording.label"), d.Recording)
+	recording.Group = words.T("agents.form.group.calls")
 	return slices.Concat(speechFields(words, d),
-		engineFields("Speech-to-text", "asr", d.Speech.ASR.Provider, d.Speech.ASR.Model, choices),
-		engineFields("Language model", "llm", d.Speech.LLM.Provider, d.Speech.LLM.Model, choices),
-		engineFields("Voice", "tts", d.Speech.TTS.Provider, d.Speech.TTS.Model, choices),
+		engineFields(words, words.T("ui.provider.asr"), "asr", d.Speech.ASR.Provider, d.Speech.ASR.Model, choices),
+		engineFields(words, words.T("ui.provider.llm"), "llm", d.Speech.LLM.Provider, d.Speech.LLM.Model, choices),
+		engineFields(words, words.T("agents.form.speech_tts_voice.label"), "tts", d.Speech.TTS.Provider, d.Speech.TTS.Model, choices),
 		[]ui.Field{{
-			Name: "speech.tts.voice", Label: "Voice", Value: d.Speech.TTS.Voice, Optional: true, List: "voices-" + d.Speech.TTS.Provider,
-			Help: "Name or ID of any voice of the provider. Empty: its default.",
+			Name: "speech.tts.voice", Label: words.T("agents.form.speech_tts_voice.label"), Value: d.Speech.TTS.Voice, Optional: true,
+			List: "voices-" + d.Speech.TTS.Provider,
+			Help: words.T("agents.form.speech_tts_voice.help"),
 		}},
 		[]ui.Field{
 			recording,
 			{
-				Name: "max_duration_s", Label: "Maximum duration", Kind: ui.Number, Unit: "seconds", Value: ui.FormatInt(d.MaxDurationS),
+				Name: "max_duration_s", Label: words.T("agents.form.max_duration_s.label"), Kind: ui.Number,
+				Unit: words.T("agents.form.unit.seconds"), Value: ui.FormatInt(d.MaxDurationS),
 				Optional: true, Min: "30", Max: "7200",
 			},
-			ui.CheckboxField("summary", "Write a summary after the call", d.Analysis.Summary),
-			ui.CheckboxField("success", "Rate success after the call", d.Analysis.Success),
-			ui.CheckboxField("sentiment", "Extract caller sentiment", d.Analysis.Sentiment),
+			ui.CheckboxField("summary", words.T("agents.form.summary.label"), d.Analysis.Summary),
+			ui.CheckboxField("success", words.T("agents.form.success.label"), d.Analysis.Success),
+			ui.CheckboxField("sentiment", words.T("agents.form.sentiment.label"), d.Analysis.Sentiment),
 		})
 }
 
 func speechFields(words *ui.Words, d agents.Definition) []ui.Field {
 	return []ui.Field{
 		{
-			Group: "Conversation", Name: "greeting", Label: "Greeting", Kind: ui.TextArea, Rows: 2, Value: d.Greeting, Optional: true,
-			Help: "Opening line. {{name}} is replaced by the call variable.",
+			Group: words.T("agents.form.group.conversation"), Name: "greeting", Label: words.T("agents.form.greeting.label"), Kind: ui.TextArea,
+			Rows: 2, Value: d.Greeting, Optional: true,
+			Help: words.T("agents.form.greeting.help"),
 		},
 		{
-			Name: "prompt", Label: "Prompt", Kind: ui.TextArea, Rows: 22, Value: d.Prompt, Optional: true,
-			Help: "The agent’s role, its goal, and what it must never do. {{name}} is replaced by a variable.",
+			Name: "prompt", Label: words.T("agents.form.prompt.label"), Kind: ui.TextArea, Rows: 22, Value: d.Prompt, Optional: true,
+			Help: words.T("agents.form.prompt.help"),
 		},
 		{
-			Name: "patience", Label: "Patience", Kind: ui.Select, Value: cmp.Or(d.Patience, agents.DefaultPatience), Options: patiences(words),
-			Help: "How long the agent waits in a caller’s pause before it answers.",
-		},
-		{Name: "language", Label: "Language", Value: d.Language, Optional: true, Placeholder: "en-US", Help: "BCP 47 language tag."},
-		{
-			Name: "variables", Label: "Variable defaults", Kind: ui.TextArea, Rows: 3, Code: true, Value: ui.FormatPairs(d.Variables),
-			Optional: true, Placeholder: "first_name = there", Help: "Used when a call does not set the variable. One per line: name = value.",
+			Name: "patience", Label: words.T("agents.form.patience.label"), Kind: ui.Select, Value: cmp.Or(d.Patience, agents.DefaultPatience),
+			Options: patiences(words),
+			Help:    words.T("agents.form.patience.help"),
 		},
 		{
-			Name: "pronunciation", Label: "Pronunciation", Kind: ui.TextArea, Rows: 2, Code: true, Value: ui.FormatPairs(d.Pronunciation),
-			Optional: true, Placeholder: "Acme = ack me", Help: "One per line: word = as spoken.",
+			Name: "language", Label: words.T("agents.form.language.label"), Value: d.Language, Optional: true, Placeholder: "en-US",
+			Help: words.T("agents.form.language.help"),
 		},
 		{
-			Group: "Answering machines", Name: "voicemail", Label: "When a machine answers", Kind: ui.Select, Value: d.Voicemail,
+			Name: "variables", Label: words.T("agents.form.variables.label"), Kind: ui.TextArea, Rows: 3, Code: true,
+			Value:    ui.FormatPairs(d.Variables),
+			Optional: true, Placeholder: words.T("agents.form.variables.placeholder"), Help: words.T("agents.form.variables.help"),
+		},
+		{
+			Name: "pronunciation", Label: words.T("agents.form.pronunciation.label"), Kind: ui.TextArea, Rows: 2, Code: true,
+			Value:    ui.FormatPairs(d.Pronunciation),
+			Optional: true, Placeholder: words.T("agents.form.pronunciation.placeholder"), Help: words.T("agents.form.pronunciation.help"),
+		},
+		{
+			Group: words.T("agents.form.group.answering_machines"), Name: "voicemail", Label: words.T("agents.form.voicemail.label"),
+			Kind: ui.Select, Value: d.Voicemail,
 			Options: machines(words),
 		},
 		{
-			Name: "voicemail_message", Label: "Voicemail message", Kind: ui.TextArea, Rows: 2, Value: d.VoicemailMessage, Optional: true,
-			Help: "If empty, the model writes the message.",
+			Name: "voicemail_message", Label: words.T("agents.form.voicemail_message.label"), Kind: ui.TextArea, Rows: 2,
+			Value: d.VoicemailMessage, Optional: true,
+			Help: words.T("agents.form.voicemail_message.help"),
 		},
 	}
 }
 
 // engineFields are the fields of one provider: a choice if providers are known, otherwise text.
-func engineFields(group, key, provider, model string, choices []agents.Choice) []ui.Field {
-	which := ui.Field{Group: group, Name: "speech." + key + ".provider", Label: "Provider", Value: provider}
+func engineFields(words *ui.Words, group, key, provider, model string, choices []agents.Choice) []ui.Field {
+	which := ui.Field{Group: group, Name: "speech." + key + ".provider", Label: words.T("agents.form.provider.label"), Value: provider}
 	if len(choices) > 0 {
-		which.Kind, which.Options = ui.Select, options(choices, key, provider)
+		which.Kind, which.Options = ui.Select, options(words, choices, key, provider)
 	}
 	return []ui.Field{
 		which,
-		{Name: "speech." + key + ".model", Label: "Model", Value: model, Optional: true, Help: "Empty: the provider’s default."},
+		{
+			Name: "speech." + key + ".model", Label: words.T("agents.form.model.label"), Value: model, Optional: true,
+			Help: words.T("agents.form.model.help"),
+		},
 	}
 }
 
@@ -254,7 +270,7 @@ func readForm(r *ui.Request, name string) (apply.Agent, error) {
 	seconds := 0
 	if s := r.Text("max_duration_s"); s != "" {
 		if seconds, err = strconv.Atoi(s); err != nil {
-			return a, ui.Invalid("max_duration_s", "Enter a whole number of seconds, or leave empty.")
+			return a, ui.Invalid("max_duration_s", r.Words.T("agents.form.invalid.max_duration_s"))
 		}
 	}
 	a.MaxDurationS = &seconds
@@ -279,11 +295,10 @@ func (Agents) askText(r *ui.Request) (ui.Page, error) {
 	}
 	text, err := apply.FromAgent(a).YAML()
 	return ui.Page{
-		Template: "text.html", Title: a.Name + " as YAML", Crumbs: crumbs(agentLink(a)),
-		Lead: "The whole draft in the format of parley apply. Omitted keys use defaults. " +
-			"Secrets are hidden; " + apply.HiddenSecret + " keeps the stored value.",
-		Data: r.Form(ui.Form{Submit: "Save draft", Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a), Fields: []ui.Field{
-			{Name: "text", Label: "Draft", Kind: ui.TextArea, Rows: 32, Code: true, Value: text},
+		Template: "text.html", Title: r.Words.T("agents.text.title", "name", a.Name), Crumbs: crumbs(r.Words, agentLink(a)),
+		Lead: r.Words.T("agents.text.lead", "hidden_secret", apply.HiddenSecret),
+		Data: r.Form(ui.Form{Submit: r.Words.T("agents.draft.submit"), Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a), Fields: []ui.Field{
+			{Name: "text", Label: r.Words.T("agents.text.text.label"), Kind: ui.TextArea, Rows: 32, Code: true, Value: text},
 		}}),
 	}, err
 }
@@ -310,5 +325,5 @@ func (Agents) changeText(r *ui.Request) (ui.Result, error) {
 		}
 		return e, err
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: "Draft saved. Publish it to use it in new calls."}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.draft.notice")}, err
 }

@@ -36,17 +36,17 @@ func (a Agents) askPublish(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	found := a.check(r, r.DB(), agent.Draft)
-	form := ui.Form{Submit: "Publish draft", Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent)}
+	form := ui.Form{Submit: r.Words.T("agents.publish.submit"), Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent)}
 	if found.Fault != "" {
-		form.Submit, form.Danger = "Publish anyway", true
+		form.Submit, form.Danger = r.Words.T("agents.publish.submit.anyway"), true
 		form.Fields = []ui.Field{{
-			Name: "force", Label: "Publish although calls with this draft cannot start", Kind: ui.Checkbox,
-			Help: "New calls fail, and campaigns of the agent do not launch, until this is repaired.",
+			Name: "force", Label: r.Words.T("agents.publish.force.label"), Kind: ui.Checkbox,
+			Help: r.Words.T("agents.publish.force.help"),
 		}}
 	}
 	return ui.Page{
-		Template: "publish.html", Title: "Publish " + agent.Name, Crumbs: crumbs(agentLink(agent)),
-		Lead: "New calls use the published version. Calls that are accepted already keep theirs.",
+		Template: "publish.html", Title: r.Words.T("agents.publish.title", "name", agent.Name), Crumbs: crumbs(r.Words, agentLink(agent)),
+		Lead: r.Words.T("agents.publish.lead"),
 		Data: map[string]any{
 			"A": agent, "Found": found, "Form": r.Form(form), "Missing": agent.Draft.Missing(agent.Draft.Values("", nil)),
 		},
@@ -87,14 +87,17 @@ func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 		}, nil
 	})
 	if err == nil && version == 0 {
-		return ui.Result{To: "agents/" + r.ID() + "/publish", Notice: "Not published: " + found.Fault + ".", Failed: true}, nil
+		return ui.Result{
+			To: "agents/" + r.ID() + "/publish", Notice: r.Words.T("agents.publish.refused", "fault", found.Fault),
+			Failed: true,
+		}, nil
 	}
-	notice := "Version " + strconv.Itoa(version) + " published. New calls use it."
+	notice := r.Words.T("agents.publish.notice", "version", strconv.Itoa(version))
 	if found.Fault != "" {
-		notice = "Version " + strconv.Itoa(version) + " published. Calls with it cannot start: " + found.Fault + "."
+		notice = r.Words.T("agents.publish.notice.faulty", "version", strconv.Itoa(version), "fault", found.Fault)
 	}
 	if len(found.Warnings) > 0 {
-		notice += " Warning: " + strings.Join(found.Warnings, "; ") + "."
+		notice += " " + r.Words.T("agents.publish.notice.warnings", "warnings", strings.Join(found.Warnings, "; "))
 	}
 	return ui.Result{To: "agents/" + r.ID(), Notice: notice, Failed: found.Fault != ""}, err
 }
@@ -102,9 +105,9 @@ func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 func (Agents) askUnpublish(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
 	return ui.Confirm(r, ui.Page{
-		Title: "Unpublish " + a.Name, Crumbs: crumbs(agentLink(a)),
-		Lead: "New calls with this agent are rejected and its campaigns stop calling. Accepted calls keep their version.",
-	}, "Unpublish", "agents/"+a.ID), err
+		Title: r.Words.T("agents.unpublish.title", "name", a.Name), Crumbs: crumbs(r.Words, agentLink(a)),
+		Lead: r.Words.T("agents.unpublish.lead"),
+	}, r.Words.T("agents.unpublish.submit"), "agents/"+a.ID), err
 }
 
 func (Agents) unpublish(r *ui.Request) (ui.Result, error) {
@@ -119,5 +122,5 @@ func (Agents) unpublish(r *ui.Request) (ui.Result, error) {
 			Before: map[string]any{"name": a.Name, "published": a.Published},
 		}, agents.Unpublish(r.Context(), q, r.Org(), a.Name)
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: "Agent unpublished. New calls with it are rejected."}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.unpublish.notice")}, err
 }

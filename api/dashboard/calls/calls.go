@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	api "github.com/parley-voice/parley/api/calls"
@@ -70,7 +69,7 @@ type filter struct {
 
 // agentOptions are the agents to filter by. They include a deleted agent that the query names.
 func agentOptions(r *ui.Request) ([]ui.Option, error) {
-	all := []ui.Option{{Label: "any"}}
+	all := []ui.Option{{Label: r.Words.T("ui.filter.any")}}
 	found, err := agents.List(r.Context(), r.DB(), r.Org())
 	for _, a := range found {
 		all = append(all, ui.Option{Value: a.ID, Label: a.Name})
@@ -83,42 +82,60 @@ func agentOptions(r *ui.Request) ([]ui.Option, error) {
 
 func filters(r *ui.Request, talkers, tags []ui.Option) []filter {
 	options := func(name string) []ui.Option {
-		all := []ui.Option{{Label: "any"}}
+		all := []ui.Option{{Label: r.Words.T("ui.filter.any")}}
 		for _, v := range api.Choices(name) {
-			all = append(all, ui.Option{Value: v, Label: strings.ReplaceAll(v, "_", " ")})
+			all = append(all, ui.Option{Value: v, Label: r.Words.Label("calls.filters."+name, v)})
 		}
 		return all
 	}
-	over := ui.Option{Value: "ended,failed", Label: "over"}
+	over := ui.Option{Value: "ended,failed", Label: r.Words.T("calls.filters.status.over")}
 	all := []filter{
-		{Field: ui.Field{Name: "q", Label: "Said on the call", Kind: "search", Placeholder: "refund"}},
-		{Field: ui.Field{Name: "to_number", Label: "Number called", Kind: "search", Placeholder: "+1 202 555 0123"}},
-		{Field: ui.Field{Name: "status", Label: "Status", Kind: ui.Select, Options: append(options("status"), over)}},
-		{Field: ui.Field{Name: "agent_id", Label: "Agent", Kind: ui.Select, Options: talkers}},
-		{Field: ui.Field{Name: "created_after", Label: "From", Kind: "datetime-local"}, time: true},
-		{Field: ui.Field{Name: "created_before", Label: "Until", Kind: "datetime-local"}, time: true},
-		{Field: ui.Field{Name: "tag", Label: "Tag", Kind: ui.Select, Options: tags}, more: true, own: true},
-		{Field: ui.Field{Name: "score", Label: "Score", Kind: ui.Select, Options: scoreOptions()}, more: true, own: true},
+		{Field: ui.Field{Name: "q", Label: r.Words.T("calls.filters.q.label"), Kind: "search", Placeholder: "refund"}},
+		{Field: ui.Field{Name: "to_number", Label: r.Words.T("calls.filters.to_number.label"), Kind: "search", Placeholder: "+1 202 555 0123"}},
+		{Field: ui.Field{
+			Name: "status", Label: r.Words.T("calls.filters.status.label"), Kind: ui.Select,
+			Options: append(options("status"), over),
+		}},
+		{Field: ui.Field{Name: "agent_id", Label: r.Words.T("calls.filters.agent_id.label"), Kind: ui.Select, Options: talkers}},
+		{Field: ui.Field{Name: "created_after", Label: r.Words.T("calls.filters.created_after.label"), Kind: "datetime-local"}, time: true},
+		{Field: ui.Field{Name: "created_before", Label: r.Words.T("calls.filters.created_before.label"), Kind: "datetime-local"}, time: true},
+		{Field: ui.Field{Name: "tag", Label: r.Words.T("calls.filters.tag.label"), Kind: ui.Select, Options: tags}, more: true, own: true},
 		{
-			Field: ui.Field{Name: "disconnection_reason", Label: "End reason", Kind: ui.Select, Options: options("disconnection_reason")},
-			more:  true,
+			Field: ui.Field{Name: "score", Label: r.Words.T("calls.filters.score.label"), Kind: ui.Select, Options: scoreOptions(r.Words)},
+			more:  true, own: true,
 		},
-		{Field: ui.Field{Name: "answered_by", Label: "Answered by", Kind: ui.Select, Options: options("answered_by")}, more: true},
-		{Field: ui.Field{Name: "call_type", Label: "Type", Kind: ui.Select, Options: options("call_type")}, more: true},
-		{Field: ui.Field{Name: "min_duration_s", Label: "Min duration (s)", Kind: ui.Number, Min: "0"}, more: true},
-		{Field: ui.Field{Name: "max_duration_s", Label: "Max duration (s)", Kind: ui.Number, Min: "0"}, more: true},
-		{Field: ui.Field{Name: "from_number", Label: "Caller number"}, more: true},
-		{Field: ui.Field{Name: "campaign_id", Label: "Campaign", Placeholder: "cmp_…"}, more: true},
-		{Field: ui.Field{Name: "import_id", Label: "Import", Placeholder: "imp_…"}, more: true},
-		{Field: ui.Field{Name: "contact_id", Label: "Contact", Placeholder: "con_…"}, more: true},
-		{Field: ui.Field{Name: "external_id", Label: "External id"}, more: true},
-		{Field: ui.Field{Name: "trunk_id", Label: "Trunk", Placeholder: "trk_…"}, more: true},
-		{Field: ui.Field{Name: "route_id", Label: "Subgroup", Placeholder: "rte_…"}, more: true},
 		{
 			Field: ui.Field{
-				Name: "order", Label: "Order", Kind: ui.Select,
+				Name: "disconnection_reason", Label: r.Words.T("calls.filters.disconnection_reason.label"), Kind: ui.Select,
+				Options: options("disconnection_reason"),
+			},
+			more: true,
+		},
+		{Field: ui.Field{
+			Name: "answered_by", Label: r.Words.T("calls.filters.answered_by.label"), Kind: ui.Select,
+			Options: options("answered_by"),
+		}, more: true},
+		{
+			Field: ui.Field{Name: "call_type", Label: r.Words.T("calls.filters.call_type.label"), Kind: ui.Select, Options: options("call_type")},
+			more:  true,
+		},
+		{Field: ui.Field{Name: "min_duration_s", Label: r.Words.T("calls.filters.min_duration_s.label"), Kind: ui.Number, Min: "0"}, more: true},
+		{Field: ui.Field{Name: "max_duration_s", Label: r.Words.T("calls.filters.max_duration_s.label"), Kind: ui.Number, Min: "0"}, more: true},
+		{Field: ui.Field{Name: "from_number", Label: r.Words.T("calls.filters.from_number.label")}, more: true},
+		{Field: ui.Field{Name: "campaign_id", Label: r.Words.T("calls.filters.campaign_id.label"), Placeholder: "cmp_…"}, more: true},
+		{Field: ui.Field{Name: "import_id", Label: r.Words.T("calls.filters.import_id.label"), Placeholder: "imp_…"}, more: true},
+		{Field: ui.Field{Name: "contact_id", Label: r.Words.T("calls.filters.contact_id.label"), Placeholder: "con_…"}, more: true},
+		{Field: ui.Field{Name: "external_id", Label: r.Words.T("calls.filters.external_id.label")}, more: true},
+		{Field: ui.Field{Name: "trunk_id", Label: r.Words.T("calls.filters.trunk_id.label"), Placeholder: "trk_…"}, more: true},
+		{Field: ui.Field{Name: "route_id", Label: r.Words.T("calls.filters.route_id.label"), Placeholder: "rte_…"}, more: true},
+		{
+			Field: ui.Field{
+				Name: "order", Label: r.Words.T("calls.filters.order.label"), Kind: ui.Select,
 				Options: []ui.Option{
-					{Label: "newest first"}, {Value: "asc", Label: "oldest first"}, {Value: slowestFirst, Label: "slowest response first"},
+					{Label: r.Words.T("calls.filters.order.newest")}, {
+						Value: "asc",
+						Label: r.Words.T("calls.filters.order.oldest"),
+					}, {Value: slowestFirst, Label: r.Words.T("calls.filters.order.slowest")},
 				},
 			},
 			more: true,
@@ -189,8 +206,8 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	s.Filtered, s.Query = len(found.link) > 0, found.suffix()
-	s.Orders = orderLinks(r.URL("calls"), found.link)
-	s.Range, s.Ranges = found.link.Get("range"), rangeLinks(r.URL("calls"), found.link)
+	s.Orders = orderLinks(r.Words, r.URL("calls"), found.link)
+	s.Range, s.Ranges = found.link.Get("range"), rangeLinks(r.Words, r.URL("calls"), found.link)
 	if err == nil {
 		var page store.Page
 		var next string
@@ -209,7 +226,7 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	s.Later = found.query.Has("cursor")
-	return ui.Page{Template: "list.html", Title: "Calls", Data: s}, nil
+	return ui.Page{Template: "list.html", Title: r.Words.T("calls.list.title"), Data: s}, nil
 }
 
 // isRefused reports whether a search has an invalid filter.
@@ -226,8 +243,8 @@ func (c *Calls) recording(r *ui.Request) error {
 	if err != nil { // whatever the reason is, there is nothing to play
 		return &ui.ProblemError{
 			Status: http.StatusNotFound,
-			Title:  "Recording not available",
-			Text:   "It was not made, was deleted, or its storage is unreachable.",
+			Title:  r.Words.T("calls.recording.title"),
+			Text:   r.Words.T("calls.recording.text"),
 		}
 	}
 	return nil

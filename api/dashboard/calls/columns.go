@@ -19,24 +19,28 @@ type column struct {
 const columnCookie = "parley_call_columns"
 
 // allColumns returns the columns in order. On is the default.
-func allColumns() []column {
-	return []column{
-		{"status", "State", "", true},
-		{"direction", "Direction", "", false},
-		{"agent", "Agent", "", true},
-		{"campaign", "Campaign", "", false},
-		{"from", "Caller number", "nowrap", false},
-		{"started", "Started", "", true},
-		{"duration", "Duration", "number nowrap", true},
-		{"response", "Response p95", "number nowrap", true},
-		{slowestColumn, "Slowest response", "number nowrap", false},
-		{"cost", "Cost", "number nowrap", true},
-		{"score", "Score", "nowrap", true},
-		{"tags", "Tags", "", true},
-		{"sentiment", "Sentiment", "", false},
-		{"recording", "Recording", "", true},
-		{"reason", "End reason", "", true},
+func allColumns(words *ui.Words) []column {
+	all := []column{
+		{Key: "status", On: true},
+		{Key: "direction"},
+		{Key: "agent", On: true},
+		{Key: "campaign"},
+		{Key: "from", Class: "nowrap"},
+		{Key: "started", On: true},
+		{Key: "duration", Class: "number nowrap", On: true},
+		{Key: "response", Class: "number nowrap", On: true},
+		{Key: slowestColumn, Class: "number nowrap"},
+		{Key: "cost", Class: "number nowrap", On: true},
+		{Key: "score", Class: "nowrap", On: true},
+		{Key: "tags", On: true},
+		{Key: "sentiment"},
+		{Key: "recording", On: true},
+		{Key: "reason", On: true},
 	}
+	for i := range all {
+		all[i].Label = words.Label("calls.column", all[i].Key)
+	}
+	return all
 }
 
 // slowestColumn is the column by which a list may be ordered.
@@ -44,7 +48,7 @@ const slowestColumn = "slowest"
 
 // columnsOf returns the columns as the browser has chosen them.
 func columnsOf(r *ui.Request) []column {
-	all := allColumns()
+	all := allColumns(r.Words)
 	cookie, err := r.HTTP.Cookie(columnCookie)
 	if err != nil {
 		return all
@@ -58,7 +62,7 @@ func columnsOf(r *ui.Request) []column {
 
 func chooseColumns(r *ui.Request) (ui.Result, error) {
 	var keys []string
-	for _, c := range allColumns() {
+	for _, c := range allColumns(r.Words) {
 		if slices.Contains(r.All("column"), c.Key) {
 			keys = append(keys, c.Key)
 		}

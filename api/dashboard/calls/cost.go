@@ -21,64 +21,66 @@ type costTable struct {
 type costRow struct{ What, Quantity, Price, Amount string }
 
 // costOf returns nil before the end of the call, and for a call without cost.
-func costOf(raw json.RawMessage) *costTable {
+func costOf(words *ui.Words, raw json.RawMessage) *costTable {
 	var c pricing.Cost
 	if len(raw) == 0 || json.Unmarshal(raw, &c) != nil || len(c.Items) == 0 && c.Trunk == nil && len(c.Unpriced) == 0 {
 		return nil
 	}
 	t := &costTable{Total: c.Amount.String(), Currency: c.Currency, AsOf: c.PricesAsOf}
 	for _, item := range c.Items {
-		what := costLabel(item.Serves, item.Provider, item.Model)
+		what := costLabel(words, item.Serves, item.Provider, item.Model)
 		if item.Purpose == pricing.ForAnalysis {
-			what += ", for the analysis"
+			what = words.T("calls.cost.for_analysis", "item", what)
 		}
-		t.Rows = append(t.Rows, costRow{what, quantity(item.EngineUsage), price(item), item.Amount.String()})
+		t.Rows = append(t.Rows, costRow{what, quantity(words, item.EngineUsage), price(words, item), item.Amount.String()})
 	}
 	if c.Trunk != nil {
 		for _, leg := range c.Trunk.Legs {
 			if leg.PerMinute != nil {
-				rate := leg.PerMinute.String() + " per minute"
-				t.Rows = append(t.Rows, costRow{"Trunk, " + leg.Leg, fmt.Sprintf("%g s", leg.Seconds), rate, leg.Amount.String()})
+				rate := words.T("calls.cost.per_minute", "price", leg.PerMinute.String())
+				t.Rows = append(t.Rows, costRow{
+					words.T("calls.cost.leg", "leg", leg.Leg),
+					words.T("calls.cost.seconds", "seconds", fmt.Sprintf("%g", leg.Seconds)), rate, leg.Amount.String(),
+				})
 			}
 		}
 	}
 	for _, u := range c.Unpriced {
-		t.Unpriced = append(t.Unpriced, costLabel(u.Serves, u.Provider, u.Model))
+		t.Unpriced = append(t.Unpriced, costLabel(words, u.Serves, u.Provider, u.Model))
 	}
 	return t
 }
 
-func costLabel(serves, provider, model string) string {
-	names := map[string]string{"asr": "Speech-to-text", "llm": "Model", "tts": "Voice", "trunk": "Trunk"}
-	return strings.TrimSpace(strings.Join(strings.Fields(names[serves]+" "+provider+" "+model), " "))
+func costLabel(words *ui.Words, serves, provider, model string) string {
+	return strings.Join(strings.Fields(words.Label("calls.cost.item", serves)+" "+provider+" "+model), " ")
 }
 
-func quantity(u pricing.Usage) string {
+func quantity(words *ui.Words, u pricing.Usage) string {
 	switch u.Serves {
 	case "asr":
-		return fmt.Sprintf("%g s", u.Seconds)
+		return words.T("calls.cost.seconds", "seconds", fmt.Sprintf("%g", u.Seconds))
 	case "tts":
-		return ui.Plural(u.Characters, "character", "characters")
+		return words.T("ui.count.characters", "count", u.Characters)
 	}
-	text := ui.Plural(u.PromptTokens, "token", "tokens") + " in"
+	tokens := words.T("ui.count.tokens", "count", u.PromptTokens)
 	if u.CachedTokens > 0 {
-		text += " (" + ui.Count(u.CachedTokens) + " cached)"
+		return words.T("calls.cost.tokens.cached", "in", tokens, "cached", u.CachedTokens, "out", u.CompletionTokens)
 	}
-	return text + ", " + ui.Count(u.CompletionTokens) + " out"
+	return words.T("calls.cost.tokens", "in", tokens, "out", u.CompletionTokens)
 }
 
-func price(i pricing.Item) string {
+func price(words *ui.Words, i pricing.Item) string {
 	switch {
 	case i.PerMinute != nil:
-		return i.PerMinute.String() + " per minute"
+		return words.T("calls.cost.per_minute", "price", i.PerMinute.String())
 	case i.PerMillionCharacters != nil:
-		return i.PerMillionCharacters.String() + " per million"
+		return words.T("calls.cost.per_million", "price", i.PerMillionCharacters.String())
 	case i.PerMillionPromptTokens == nil || i.PerMillionCompletionTokens == nil:
 		return "" // of another version
 	}
-	text := i.PerMillionPromptTokens.String() + " in, "
+	in, out := i.PerMillionPromptTokens.String(), i.PerMillionCompletionTokens.String()
 	if i.PerMillionCachedTokens != nil {
-		text += i.PerMillionCachedTokens.String() + " cached, "
+		return words.T("calls.cost.per_million_tokens.cached", "in", in, "cached", i.PerMillionCachedTokens.String(), "out", out)
 	}
-	return text + i.PerMillionCompletionTokens.String() + " out, per million"
+	return words.T("calls.cost.per_million_tokens", "in", in, "out", out)
 }

@@ -35,7 +35,7 @@ type row struct {
 func (c *Calls) rows(ctx context.Context, words *ui.Words, all []control.Call, text string) ([]row, error) {
 	shown, ids := make([]row, len(all)), make([]string, len(all))
 	for i, c := range all {
-		shown[i], ids[i] = show(words, c), c.ID
+		shown[i], ids[i] = newRow(words, c), c.ID
 	}
 	times, err := overview.ResponseTimes(ctx, c.Store.Pool, ids)
 	if err != nil || len(ids) == 0 {
@@ -60,7 +60,7 @@ func (c *Calls) rows(ctx context.Context, words *ui.Words, all []control.Call, t
 	return shown, nil
 }
 
-func show(words *ui.Words, c control.Call) row {
+func newRow(words *ui.Words, c control.Call) row {
 	s := row{
 		ID: c.ID, Number: ui.FormatNumber(c.To), Name: c.Name, Status: c.Status,
 		Web: c.Type == control.Web, Agent: c.AgentName, CreatedAt: c.CreatedAt,
@@ -68,7 +68,7 @@ func show(words *ui.Words, c control.Call) row {
 		Campaign: c.CampaignID, Recorded: c.RecordingStatus == control.RecordingReady, Cost: shortCost(c.Cost),
 	}
 	if s.Web {
-		s.Number = "Web call"
+		s.Number = words.T("calls.row.web_call")
 	} else {
 		s.From = ui.FormatNumber(c.From)
 	}

@@ -89,11 +89,12 @@ func (c *Campaigns) launch(r *ui.Request) (ui.Result, error) {
 		}
 		return nil
 	}
-	return c.do(r, "launch", r.Words.T("campaigns.launch.notice"), func(ctx context.Context, orgID, id string, who service.Actor) (service.Status, error) {
-		return c.service().Launch(ctx, orgID, id, who, service.LaunchRequest{
-			Confirmed: true, ImportID: r.Text("import"), DNC: r.Text("dnc"), Same: same,
+	return c.do(r, "launch", r.Words.T("campaigns.launch.notice"),
+		func(ctx context.Context, orgID, id string, who service.Actor) (service.Status, error) {
+			return c.service().Launch(ctx, orgID, id, who, service.LaunchRequest{
+				Confirmed: true, ImportID: r.Text("import"), DNC: r.Text("dnc"), Same: same,
+			})
 		})
-	})
 }
 
 func (c *Campaigns) pause(r *ui.Request) (ui.Result, error) {

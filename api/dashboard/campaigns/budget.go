@@ -84,7 +84,10 @@ func (c *Campaigns) askBudget(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "form.html", Title: r.Words.T("campaigns.budget.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)),
-		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.save"), Cancel: r.URL("campaigns/" + k.ID), Fields: []ui.Field{budgetField(r.Words, k.Budget)}}),
+		Data: r.Form(ui.Form{
+			Submit: r.Words.T("ui.form.save"), Cancel: r.URL("campaigns/" + k.ID),
+			Fields: []ui.Field{budgetField(r.Words, k.Budget)},
+		}),
 	}, nil
 }
 

@@ -135,7 +135,10 @@ func (c *Campaigns) list(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "list.html", Title: r.Words.T("campaigns.list.title"),
-		Actions: []ui.Link{{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"}, {Label: r.Words.T("campaigns.link.withdraw_numbers"), Path: "campaigns/withdraw"}}, Data: l,
+		Actions: []ui.Link{
+			{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"},
+			{Label: r.Words.T("campaigns.link.withdraw_numbers"), Path: "campaigns/withdraw"},
+		}, Data: l,
 	}, err
 }
 
@@ -166,7 +169,8 @@ func (c *Campaigns) imported(r *ui.Request) (ui.Page, error) {
 	}
 	split.Called = max(0, split.Called-x.Screen.Matched)
 	return ui.Page{
-		Template: "import.html", Title: r.Words.T("campaigns.import.title", "time", ui.DatesOf(r.Member).Minute(x.CreatedAt)), Crumbs: crumbs(r.Words, campaignLink(k)),
+		Template: "import.html", Title: r.Words.T("campaigns.import.title", "time",
+			ui.DatesOf(r.Member).Minute(x.CreatedAt)), Crumbs: crumbs(r.Words, campaignLink(k)),
 		Lead: r.Words.T("campaigns.import.lead", "rows", r.Words.T("ui.count.rows", "count", x.RowsSeen), "accepted", x.AcceptedRows),
 		Data: importPage{x, k, counts(r.Words, "campaigns.issue", x.ByCode), split},
 	}, nil

@@ -87,7 +87,10 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 
 // showField offers the states that contacts have, and the reasons why contacts are skipped.
 func showField(words *ui.Words, n campaigns.Counts, chosen string) ui.Field {
-	f := ui.Field{Name: "show", Label: words.T("campaigns.contacts.show.label"), Kind: ui.Select, Value: chosen, Options: []ui.Option{{Label: words.T("campaigns.contacts.show.all")}}}
+	f := ui.Field{
+		Name: "show", Label: words.T("campaigns.contacts.show.label"), Kind: ui.Select, Value: chosen,
+		Options: []ui.Option{{Label: words.T("campaigns.contacts.show.all")}},
+	}
 	add := func(value, label string, n int) {
 		f.Options = append(f.Options, ui.Option{Value: value, Label: fmt.Sprintf("%s (%s)", label, ui.Count(n))})
 	}
@@ -142,7 +145,10 @@ func contactFilter(words *ui.Words, show string) (store.ContactFilter, bool) {
 
 // describe says why a contact has its state, and when it is called next.
 func describe(words *ui.Words, f progress.Facts, one store.ListedContact) contactRow {
-	x := contactRow{ListedContact: one, Label: words.Label("campaigns.state", string(one.State)), Class: "busy", Result: words.Label("campaigns.outcome", one.Outcome)}
+	x := contactRow{
+		ListedContact: one, Label: words.Label("campaigns.state", string(one.State)), Class: "busy",
+		Result: words.Label("campaigns.outcome", one.Outcome),
+	}
 	x.Number = ui.FormatNumber(control.Digits(one.Number))
 	switch one.State {
 	case campaigns.Suppressed:

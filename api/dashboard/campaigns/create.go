@@ -40,7 +40,10 @@ func numbers(words *ui.Words, submit, cancel string) ui.Form {
 func (c *Campaigns) askList(r *ui.Request) (ui.Page, error) {
 	f := numbers(r.Words, r.Words.T("ui.form.continue"), r.URL("campaigns"))
 	f.Fields = append(f.Fields, ui.OnceField())
-	return ui.Page{Template: "new.html", Title: r.Words.T("campaigns.upload.title"), Crumbs: crumbs(r.Words), Lead: r.Words.T("campaigns.upload.lead"), Data: r.Form(f)}, nil
+	return ui.Page{
+		Template: "new.html", Title: r.Words.T("campaigns.upload.title"), Crumbs: crumbs(r.Words),
+		Lead: r.Words.T("campaigns.upload.lead"), Data: r.Form(f),
+	}, nil
 }
 
 // uploadList stores a list until its campaign is created.
@@ -92,7 +95,8 @@ func (c *Campaigns) formList(r *ui.Request) (list *service.File, done func(), er
 // unreadable rejects a file that is not a list of rows.
 func unreadable(words *ui.Words, err error) error {
 	if errors.Is(err, contactfile.ErrFile) {
-		return ui.Invalid("rows", words.T("campaigns.upload.invalid.file", "reason", strings.TrimPrefix(err.Error(), contactfile.ErrFile.Error()+": ")))
+		return ui.Invalid("rows", words.T("campaigns.upload.invalid.file", "reason",
+			strings.TrimPrefix(err.Error(), contactfile.ErrFile.Error()+": ")))
 	}
 	return err
 }
@@ -137,7 +141,10 @@ func (c *Campaigns) openUpload(r *ui.Request) (*service.File, func(), error) {
 	}
 	leave, err := c.API.ReadList(r.Org())
 	if err != nil {
-		return nil, nil, &ui.ProblemError{Status: http.StatusTooManyRequests, Title: r.Words.T("campaigns.upload.busy.title"), Text: r.Words.T("campaigns.upload.busy.text")}
+		return nil, nil, &ui.ProblemError{
+			Status: http.StatusTooManyRequests, Title: r.Words.T("campaigns.upload.busy.title"),
+			Text: r.Words.T("campaigns.upload.busy.text"),
+		}
 	}
 	f, done, err := c.Uploads.Open(r.Context(), r.Org(), id)
 	if err != nil {
@@ -216,7 +223,8 @@ func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 	x.NoRow = x.List != nil && !x.NoPhone && !x.TwoPhones && x.Split.Called == 0 && !x.More
 	x.Ready = x.List != nil && !x.NoPhone && !x.TwoPhones && !x.NoRow
 	return ui.Page{
-		Template: "columns.html", Title: r.Words.T("campaigns.columns.title"), Crumbs: crumbs(r.Words, ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"}),
+		Template: "columns.html", Title: r.Words.T("campaigns.columns.title"), Crumbs: crumbs(r.Words,
+			ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"}),
 		Lead: r.Words.T("campaigns.columns.lead"), Data: x,
 	}, nil
 }

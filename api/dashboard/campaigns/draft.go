@@ -35,20 +35,32 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 	}
 	var tiers []ui.Option
 	for _, n := range campaigns.Paces() {
-		tiers = append(tiers, ui.Option{Value: strconv.Itoa(int(n)), Label: r.Words.T("campaigns.draft.pace.option", "count", strconv.Itoa(int(n)))})
+		tiers = append(tiers, ui.Option{
+			Value: strconv.Itoa(int(n)),
+			Label: r.Words.T("campaigns.draft.pace.option", "count", strconv.Itoa(int(n))),
+		})
 	}
 	return slices.Concat([]ui.Field{
 		{Name: "name", Label: r.Words.T("campaigns.draft.name.label"), Placeholder: r.Words.T("campaigns.draft.name.placeholder")},
 		{Name: "agent", Label: r.Words.T("campaigns.draft.agent.label"), Kind: ui.Select, Options: ui.Options(names...)},
-		{Name: "classification", Label: r.Words.T("campaigns.draft.classification.label"), Kind: ui.Select, Value: "marketing", Options: []ui.Option{
-			{Value: "marketing", Label: r.Words.T("campaigns.draft.option.marketing")}, {Value: "servicing", Label: r.Words.T("campaigns.draft.option.servicing")}, {Value: "debt_collection", Label: r.Words.T("campaigns.draft.option.debt_collection")},
-		}, Help: r.Words.T("campaigns.draft.classification.help")},
+		{
+			Name: "classification", Label: r.Words.T("campaigns.draft.classification.label"), Kind: ui.Select, Value: "marketing",
+			Options: []ui.Option{
+				{Value: "marketing", Label: r.Words.T("campaigns.draft.option.marketing")}, {
+					Value: "servicing",
+					Label: r.Words.T("campaigns.draft.option.servicing"),
+				}, {Value: "debt_collection", Label: r.Words.T("campaigns.draft.option.debt_collection")},
+			}, Help: r.Words.T("campaigns.draft.classification.help"),
+		},
 		{
 			Name: "pace", Label: r.Words.T("campaigns.draft.pace.label"), Kind: ui.Select, Value: "20", Options: tiers,
 			Help: r.Words.T("campaigns.draft.pace.help"),
 		},
 		budgetField(r.Words, 0),
-		{Name: "line", Label: r.Words.T("campaigns.draft.line.label"), Kind: ui.Select, Options: lines, Group: r.Words.T("campaigns.draft.group.trunk")},
+		{
+			Name: "line", Label: r.Words.T("campaigns.draft.line.label"), Kind: ui.Select, Options: lines,
+			Group: r.Words.T("campaigns.draft.group.trunk"),
+		},
 		{
 			Name: "from", Label: r.Words.T("campaigns.draft.from.label"), Optional: true, Placeholder: "+1 202 555 0100",
 			Help: r.Words.T("campaigns.draft.from.help"),
@@ -58,14 +70,21 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 
 func timeFields(r *ui.Request) []ui.Field {
 	return []ui.Field{
-		{Name: "starts", Label: r.Words.T("campaigns.draft.starts.label"), Kind: "datetime-local", Optional: true, Group: r.Words.T("campaigns.draft.group.times"), Help: r.Words.T("campaigns.draft.starts.help")},
-		{Name: "ends", Label: r.Words.T("campaigns.draft.ends.label"), Kind: "datetime-local", Optional: true, Help: r.Words.T("campaigns.draft.ends.help")},
+		{
+			Name: "starts", Label: r.Words.T("campaigns.draft.starts.label"), Kind: "datetime-local", Optional: true,
+			Group: r.Words.T("campaigns.draft.group.times"), Help: r.Words.T("campaigns.draft.starts.help"),
+		},
+		{
+			Name: "ends", Label: r.Words.T("campaigns.draft.ends.label"), Kind: "datetime-local", Optional: true,
+			Help: r.Words.T("campaigns.draft.ends.help"),
+		},
 		{
 			Name: "timezone", Label: r.Words.T("campaigns.draft.timezone.label"), Optional: true, Placeholder: r.Zone().String(),
 			Help: r.Words.T("campaigns.draft.timezone.help"),
 		},
 		{
-			Name: "days", Label: r.Words.T("campaigns.draft.days.label"), Kind: ui.Checkboxes, Options: ui.WeekdayOptions(r.Words), Values: []string{"0", "1", "2", "3", "4"},
+			Name: "days", Label: r.Words.T("campaigns.draft.days.label"), Kind: ui.Checkboxes, Options: ui.WeekdayOptions(r.Words),
+			Values:   []string{"0", "1", "2", "3", "4"},
 			Optional: true,
 		},
 		{Name: "from_hour", Label: r.Words.T("campaigns.draft.from_hour.label"), Kind: ui.TimeOfDay, Value: "09:00", Optional: true},
@@ -80,20 +99,27 @@ func timeFields(r *ui.Request) []ui.Field {
 func retryFields(words *ui.Words) []ui.Field {
 	return []ui.Field{
 		{
-			Name: "attempts", Label: words.T("campaigns.draft.attempts.label"), Kind: ui.Number, Value: "1", Min: "1", Max: strconv.Itoa(retry.MaxAttempts),
+			Name: "attempts", Label: words.T("campaigns.draft.attempts.label"), Kind: ui.Number, Value: "1", Min: "1",
+			Max:   strconv.Itoa(retry.MaxAttempts),
 			Group: words.T("campaigns.draft.group.retries"), Help: words.T("campaigns.draft.attempts.help"),
 		},
-		{Name: "interval", Label: words.T("campaigns.draft.interval.label"), Kind: ui.Number, Value: "15", Min: "1", Unit: words.T("campaigns.draft.unit.minutes")},
+		{
+			Name: "interval", Label: words.T("campaigns.draft.interval.label"), Kind: ui.Number, Value: "15", Min: "1",
+			Unit: words.T("campaigns.draft.unit.minutes"),
+		},
 		{
 			Name: "rules", Label: words.T("campaigns.draft.rules.label"), Kind: ui.TextArea, Rows: 3, Optional: true, Code: true,
 			Placeholder: `[{"on": ["busy"], "action": "redial", "interval_s": 300}]`,
 			Help:        words.T("campaigns.draft.rules.help"),
 		},
-		{Name: "duplicates", Label: words.T("campaigns.draft.duplicates.label"), Kind: ui.Select, Value: "keep_first", Group: words.T("campaigns.draft.group.list"), Options: []ui.Option{
-			{Value: "keep_first", Label: words.T("campaigns.draft.option.keep_first")},
-			{Value: "keep_last", Label: words.T("campaigns.draft.option.keep_last")},
-			{Value: "reject", Label: words.T("campaigns.draft.option.reject")},
-		}},
+		{
+			Name: "duplicates", Label: words.T("campaigns.draft.duplicates.label"), Kind: ui.Select, Value: "keep_first",
+			Group: words.T("campaigns.draft.group.list"), Options: []ui.Option{
+				{Value: "keep_first", Label: words.T("campaigns.draft.option.keep_first")},
+				{Value: "keep_last", Label: words.T("campaigns.draft.option.keep_last")},
+				{Value: "reject", Label: words.T("campaigns.draft.option.reject")},
+			},
+		},
 		{Name: "open", Label: words.T("campaigns.draft.open.label"), Kind: ui.Checkbox, Help: words.T("campaigns.draft.open.help")},
 	}
 }
@@ -117,8 +143,12 @@ func (c *Campaigns) askDraft(r *ui.Request) (ui.Page, error) {
 		all, lead = refill(all, copyOf(k, time.Now())), r.Words.T("campaigns.draft.lead.copy", "name", k.Name)
 	}
 	return ui.Page{
-		Template: "draft.html", Title: r.Words.T("campaigns.link.new_campaign"), Crumbs: crumbs(r.Words, ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"}), Lead: lead,
-		Data: map[string]any{"Form": r.Form(ui.Form{Submit: r.Words.T("campaigns.draft.submit"), Cancel: r.URL("campaigns"), Fields: all}), "Agents": agents},
+		Template: "draft.html", Title: r.Words.T("campaigns.link.new_campaign"), Crumbs: crumbs(r.Words,
+			ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"}), Lead: lead,
+		Data: map[string]any{
+			"Form":   r.Form(ui.Form{Submit: r.Words.T("campaigns.draft.submit"), Cancel: r.URL("campaigns"), Fields: all}),
+			"Agents": agents,
+		},
 	}, nil
 }
 

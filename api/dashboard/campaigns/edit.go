@@ -97,7 +97,7 @@ func (c drafts) askEdit(r *ui.Request) (ui.Page, error) {
 	all = slices.DeleteFunc(refill(all, k), func(f ui.Field) bool { return slices.Contains(fixedAtCreation(), f.Name) })
 	lead := r.Words.T("campaigns.edit.lead")
 	if len(k.WorkingHours) > 1 {
-		lead += r.Words.T("campaigns.edit.lead.hours")
+		lead += " " + r.Words.T("campaigns.edit.lead.hours")
 	}
 	return ui.Page{
 		Template: "form.html", Title: r.Words.T("campaigns.edit.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)), Lead: lead,

@@ -68,7 +68,8 @@ func running(words *ui.Words, k campaigns.Campaign, p progress.Progress) why {
 		return why{"good", words.T("campaigns.why.dialing", "pace", dials), "", time.Time{}}
 	case p.Ready > 0 && len(p.Pace.LimitedBy) > 0:
 		at := "campaigns.limit." + string(p.Pace.LimitedBy[0])
-		return why{"busy", words.T("campaigns.why.limited", "contacts", words.T("ui.count.contacts", "count", p.Ready), "limit", words.Label(at, "text")), words.Label(at, "action"), time.Time{}}
+		return why{"busy", words.T("campaigns.why.limited", "contacts", words.T("ui.count.contacts", "count", p.Ready), "limit",
+			words.Label(at, "text")), words.Label(at, "action"), time.Time{}}
 	case p.Ready > 0:
 		return why{"due", words.T("campaigns.why.due", "contacts", words.T("ui.count.contacts", "count", p.Ready)), "", time.Time{}}
 	case p.Holds > 0:
@@ -93,9 +94,14 @@ func running(words *ui.Words, k campaigns.Campaign, p progress.Progress) why {
 // and the next possible call.
 func waits(words *ui.Words, p progress.Progress) why {
 	all := counts(words, "campaigns.wait", p.HeldReasons)
-	w := why{"busy", words.T("campaigns.why.waiting", "reason", all[0].Label, "contacts", words.T("ui.count.contacts", "count", all[0].N)), "", time.Time{}}
+	w := why{
+		"busy", words.T("campaigns.why.waiting", "reason", all[0].Label, "contacts", words.T("ui.count.contacts", "count", all[0].N)),
+		"",
+		time.Time{},
+	}
 	if len(all) > 1 {
-		w.Text = words.T("campaigns.why.waiting.several", "count", len(all), "reason", lower(all[0].Label), "contacts", words.T("ui.count.contacts", "count", all[0].N))
+		w.Text = words.T("campaigns.why.waiting.several", "count", len(all), "reason", lower(all[0].Label), "contacts",
+			words.T("ui.count.contacts", "count", all[0].N))
 	}
 	switch all[0].Code {
 	case plan.OutsideLaw, plan.OutsideHours, plan.LegalHoliday, plan.RetryWait, plan.NotBefore, plan.FrequencyCap:

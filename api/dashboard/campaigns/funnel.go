@@ -26,7 +26,8 @@ func funnel(words *ui.Words, c progress.Counters, tried, judged, successful int,
 		{Label: words.T("campaigns.link.contacts"), N: c.Contacts, Path: "campaigns/" + id + "/contacts"},
 		{
 			Label: words.T("campaigns.funnel.dialed"), N: tried, Path: calls + "&outcome=dialed",
-			Share: share(words, tried, c.Contacts, words.T("campaigns.funnel.of_contacts", "count", c.Contacts)) + ", " + words.T("ui.count.calls", "count", c.Attempts),
+			Share: share(words, tried, c.Contacts, words.T("campaigns.funnel.of_contacts", "count", c.Contacts)) + ", " +
+				words.T("ui.count.calls", "count", c.Attempts),
 		},
 		{
 			Label: words.T("campaigns.funnel.answered"), N: c.Answered, Path: calls + "&outcome=answered",

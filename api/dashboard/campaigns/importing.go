@@ -80,7 +80,10 @@ func (c *Campaigns) importing(r *ui.Request) (ui.Page, error) {
 	default:
 		x.Problem = failureText(r.Words, i)
 	}
-	return ui.Page{Template: "importing.html", Title: r.Words.T("campaigns.importing.title", "name", i.Spec.Name), Crumbs: crumbs(r.Words), Data: x}, nil
+	return ui.Page{
+		Template: "importing.html", Title: r.Words.T("campaigns.importing.title", "name", i.Spec.Name), Crumbs: crumbs(r.Words),
+		Data: x,
+	}, nil
 }
 
 // failureText says why the campaign or its list was not created.

@@ -33,7 +33,10 @@ func (c *Campaigns) askPauseAll(r *ui.Request) (ui.Page, error) {
 		ids = append(ids, k.ID)
 	}
 	p.Listed = strings.Join(ids, ",")
-	return ui.Page{Template: "pauseall.html", Title: r.Words.T("campaigns.pause_all.title"), Crumbs: []ui.Link{{Label: r.Words.T("campaigns.link.live"), Path: "live"}}, Data: p}, err
+	return ui.Page{
+		Template: "pauseall.html", Title: r.Words.T("campaigns.pause_all.title"),
+		Crumbs: []ui.Link{{Label: r.Words.T("campaigns.link.live"), Path: "live"}}, Data: p,
+	}, err
 }
 
 // pauseAll pauses all running campaigns. Those that the confirmation did not name, because they were launched since, are
@@ -75,7 +78,8 @@ func pausedText(words *ui.Words, done service.PauseAllResult, scheduled []campai
 	add(words.T("campaigns.pause_all.also"), since)
 	for i, f := range done.Failed {
 		if i == maxNamed {
-			all = append(all, words.T("campaigns.pause_all.not_paused_more", "campaigns", words.T("ui.count.more_campaigns", "count", len(done.Failed)-i)))
+			all = append(all, words.T("campaigns.pause_all.not_paused_more", "campaigns",
+				words.T("ui.count.more_campaigns", "count", len(done.Failed)-i)))
 			break
 		}
 		all = append(all, words.T("campaigns.pause_all.not_paused", "name", f.Campaign.Name, "reason", failure(words, f.Err)))

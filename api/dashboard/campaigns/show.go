@@ -77,7 +77,8 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	k := st.Campaign
 	o := one{
 		Status: st, Draft: k.Status == campaigns.Draft, Over: k.Status.IsOver(),
-		Consent: consent(r.Words, k.ConsentTier()), Seen: r.Seen(draftSettings{Campaign: k}), Live: !k.Status.IsOver() && k.Status != campaigns.Draft,
+		Consent: consent(r.Words, k.ConsentTier()), Seen: r.Seen(draftSettings{Campaign: k}), Live: !k.Status.IsOver() &&
+			k.Status != campaigns.Draft,
 		Pausable: campaigns.EffectOf(k.Status, campaigns.Pause) == campaigns.Applies, Resumable: k.Status == campaigns.Paused,
 		HoursInWords: shifts(r.Words, k.WorkingHours, ui.DatesOf(r.Member)), RetriesInWord: retryText(r.Words, k),
 	}
@@ -267,7 +268,10 @@ func outcomes(words *ui.Words, c progress.Counters) []outcome {
 		{words.T("campaigns.outcome.in_progress"), c.InProgress},
 	} {
 		if x.n > 0 {
-			all = append(all, outcome{x.label, x.n, chart.Meter(words.T("campaigns.outcome.share", "count", x.n, "total", c.Attempts), x.n, c.Attempts)})
+			all = append(all, outcome{
+				x.label, x.n,
+				chart.Meter(words.T("campaigns.outcome.share", "count", x.n, "total", c.Attempts), x.n, c.Attempts),
+			})
 		}
 	}
 	return all
@@ -347,7 +351,10 @@ type event struct {
 func history(words *ui.Words, all []store.LogEntry) []event {
 	out := make([]event, len(all))
 	for i, e := range all {
-		out[i] = event{At: e.At, Action: words.Label("campaigns.log", e.Action), Actor: words.T("campaigns.history.by_system", "system", string(e.Via))}
+		out[i] = event{
+			At: e.At, Action: words.Label("campaigns.log", e.Action),
+			Actor: words.T("campaigns.history.by_system", "system", string(e.Via)),
+		}
 		switch {
 		case e.Actor != "":
 			out[i].Actor = words.T("campaigns.history.by_operator", "actor", e.Actor)

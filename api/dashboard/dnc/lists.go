@@ -4,7 +4,6 @@ package dnc
 import (
 	"embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -97,11 +96,14 @@ func (l Lists) show(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	p := ui.Page{
-		Template: "show.html", Title: "Do-not-call", Lead: "Do-not-call registries and your organization’s suppression list.", Data: data,
-		Actions: []ui.Link{{Label: "Upload list", Path: "do-not-call/upload"}, {Label: "Add number", Path: "do-not-call/add"}},
+		Template: "show.html", Title: r.Words.T("dnc.show.title"), Lead: r.Words.T("dnc.show.lead"), Data: data,
+		Actions: []ui.Link{
+			{Label: r.Words.T("dnc.link.upload_list"), Path: "do-not-call/upload"},
+			{Label: r.Words.T("dnc.link.add_number"), Path: "do-not-call/add"},
+		},
 	}
 	if r.Root {
-		p.Actions = append(p.Actions, ui.Link{Label: "Load registry", Path: "do-not-call/registry", Role: operator.Owner})
+		p.Actions = append(p.Actions, ui.Link{Label: r.Words.T("dnc.link.load_registry"), Path: "do-not-call/registry", Role: operator.Owner})
 	}
 	return p, nil
 }
@@ -121,7 +123,7 @@ func (l Lists) findNumber(r *ui.Request, number string, data map[string]any) err
 	}
 	n, unread := pkg.Read(number)
 	if unread != nil {
-		data["Wrong"] = "Invalid number for market " + code + ": " + strings.TrimPrefix(unread.Error(), "not a telephone number: ") + "."
+		data["Wrong"] = r.Words.T("dnc.show.invalid", "code", code, "reason", strings.TrimPrefix(unread.Error(), "not a telephone number: "))
 		return nil
 	}
 	looks, err := l.Catalog.Lookup(r.Context(), code, n.E164)
@@ -133,8 +135,8 @@ func (l Lists) findNumber(r *ui.Request, number string, data map[string]any) err
 	return err
 }
 
-func crumbs(more ...ui.Link) []ui.Link {
-	return append([]ui.Link{{Label: "Do-not-call", Path: "do-not-call"}}, more...)
+func crumbs(words *ui.Words, more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: words.T("dnc.link.do_not_call"), Path: "do-not-call"}}, more...)
 }
 
 // perPage is the number of entries per page.
@@ -147,34 +149,40 @@ func (Lists) numbers(r *ui.Request) (ui.Page, error) {
 	}
 	all, next := ui.Paginate(r, all, perPage, func(o dnc.OwnNumber) string { return o.Number })
 	return ui.Page{
-		Template: "numbers.html", Title: "Suppression list", Lead: "This organization never calls these numbers.", Crumbs: crumbs(),
-		Actions: []ui.Link{{Label: "Upload list", Path: "do-not-call/upload"}, {Label: "Add number", Path: "do-not-call/add"}},
-		Data:    map[string]any{"Numbers": all, "Next": next},
+		Template: "numbers.html", Title: r.Words.T("dnc.numbers.title"), Lead: r.Words.T("dnc.numbers.lead"), Crumbs: crumbs(r.Words),
+		Actions: []ui.Link{
+			{Label: r.Words.T("dnc.link.upload_list"), Path: "do-not-call/upload"},
+			{Label: r.Words.T("dnc.link.add_number"), Path: "do-not-call/add"},
+		},
+		Data: map[string]any{"Numbers": all, "Next": next},
 	}, nil
 }
 
 func (Lists) askAdd(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html",
-		Title:    "Add number",
-		Crumbs:   crumbs(),
-		Lead:     "The number will not be called any more.",
+		Title:    r.Words.T("dnc.add.submit"),
+		Crumbs:   crumbs(r.Words),
+		Lead:     r.Words.T("dnc.add.lead"),
 		Data: r.Form(ui.Form{
-			Submit: "Add number", Cancel: r.URL("do-not-call"),
-			Fields: []ui.Field{{Name: "number", Label: "Number", Kind: "tel", Placeholder: "+12025550123", Complete: "off"}},
+			Submit: r.Words.T("dnc.add.submit"), Cancel: r.URL("do-not-call"),
+			Fields: []ui.Field{{
+				Name: "number", Label: r.Words.T("dnc.add.number.label"), Kind: "tel", Placeholder: "+12025550123",
+				Complete: "off",
+			}},
 		}),
 	}, nil
 }
 
 func (Lists) add(r *ui.Request) (ui.Result, error) {
-	say := "Number added to the suppression list."
+	say := r.Words.T("dnc.add.notice")
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		digits, there, err := dnc.AddNumber(r.Context(), q, r.Org(), r.Text("number"))
 		if errors.Is(err, dnc.ErrNumber) {
 			return operator.Entry{}, ui.Invalid("number", err)
 		}
 		if there {
-			say = "The number is already on the suppression list."
+			say = r.Words.T("dnc.add.repeated")
 			return operator.Entry{}, err
 		}
 		return operator.Entry{Action: "suppression.add", Object: digits}, err
@@ -184,10 +192,10 @@ func (Lists) add(r *ui.Request) (ui.Result, error) {
 
 func (Lists) askTake(r *ui.Request) (ui.Page, error) {
 	return ui.Confirm(r, ui.Page{
-		Title:  "Remove " + ui.FormatNumber(r.ID()),
-		Crumbs: crumbs(ui.Link{Label: "Suppression list", Path: "do-not-call/numbers"}),
-		Lead:   "The number can be called again unless a registry lists it. Opt-outs cannot be removed.",
-	}, "Remove number", "do-not-call/numbers"), nil
+		Title:  r.Words.T("dnc.remove.title", "id", ui.FormatNumber(r.ID())),
+		Crumbs: crumbs(r.Words, ui.Link{Label: r.Words.T("dnc.link.suppression_list"), Path: "do-not-call/numbers"}),
+		Lead:   r.Words.T("dnc.remove.lead"),
+	}, r.Words.T("dnc.remove.submit"), "do-not-call/numbers"), nil
 }
 
 func (Lists) take(r *ui.Request) (ui.Result, error) {
@@ -201,23 +209,23 @@ func (Lists) take(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "suppression.remove", Object: r.ID()}, err
 	})
-	return ui.Result{To: "do-not-call/numbers", Notice: "Number removed from the suppression list."}, err
+	return ui.Result{To: "do-not-call/numbers", Notice: r.Words.T("dnc.remove.notice")}, err
 }
 
-func replaceField(what string) ui.Field {
-	return ui.Field{Name: "replace", Label: "Replace the current list", Kind: ui.Checkbox, Help: what}
+func replaceField(words *ui.Words, what string) ui.Field {
+	return ui.Field{Name: "replace", Label: words.T("dnc.upload.replace.label"), Kind: ui.Checkbox, Help: what}
 }
 
 func (Lists) askUpload(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html",
-		Title:    "Upload list",
-		Crumbs:   crumbs(),
-		Lead:     "Adds numbers to the suppression list.",
+		Title:    r.Words.T("dnc.upload.submit"),
+		Crumbs:   crumbs(r.Words),
+		Lead:     r.Words.T("dnc.upload.lead"),
 		Data: r.Form(ui.Form{
-			Submit: "Upload list", Cancel: r.URL("do-not-call"), Fields: []ui.Field{
-				{Name: "file", Label: "File", Kind: ui.File, Help: "Text or CSV with numbers, or a zip of such files; up to 64 MiB."},
-				replaceField("If off, the numbers are added to the list. Opt-outs always stay on the list."),
+			Submit: r.Words.T("dnc.upload.submit"), Cancel: r.URL("do-not-call"), Fields: []ui.Field{
+				{Name: "file", Label: r.Words.T("dnc.upload.file.label"), Kind: ui.File, Help: r.Words.T("dnc.upload.file.help")},
+				replaceField(r.Words, r.Words.T("dnc.upload.replace.help")),
 				ui.OnceField(),
 			},
 		}),
@@ -238,27 +246,31 @@ func (l Lists) loadOwn(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	return ui.Result{
-		To:     "do-not-call",
-		Notice: fmt.Sprintf("%s added, %d removed. Total: %d.", ui.Plural(done.Added, "number", "numbers"), done.Deleted, done.Numbers),
+		To: "do-not-call",
+		Notice: r.Words.T("dnc.upload.notice", "added", r.Words.T("dnc.count.numbers", "count", done.Added), "deleted", done.Deleted, "total",
+			done.Numbers),
 	}, nil
 }
 
 func (Lists) askRegistry(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html",
-		Title:    "Load registry",
-		Crumbs:   crumbs(),
-		Lead:     "Applies to all organizations of its market. For very large files use parley dnc load.",
+		Title:    r.Words.T("dnc.registry.submit"),
+		Crumbs:   crumbs(r.Words),
+		Lead:     r.Words.T("dnc.registry.lead"),
 		Data: r.Form(ui.Form{
-			Submit: "Load registry", Cancel: r.URL("do-not-call"), Fields: []ui.Field{
-				{Name: "registry", Label: "Registry", Placeholder: "us_national", Help: "us_national, or us_state_ plus the two-letter state code."},
-				{Name: "file", Label: "File", Kind: ui.File, Help: "Text, CSV or XML, or a zip of such files; up to 512 MiB."},
+			Submit: r.Words.T("dnc.registry.submit"), Cancel: r.URL("do-not-call"), Fields: []ui.Field{
 				{
-					Name: "areas", Label: "Covered area codes", Optional: true, Placeholder: "212, 646",
-					Help: "Comma-separated, or all. Unlisted numbers in these area codes may be called.",
+					Name: "registry", Label: r.Words.T("dnc.registry.registry.label"), Placeholder: "us_national",
+					Help: r.Words.T("dnc.registry.registry.help"),
 				},
-				{Name: "downloaded", Label: "Downloaded on", Kind: "date", Help: "Date of the download from the registry."},
-				replaceField("If off, the additions and deletions in the file are applied."),
+				{Name: "file", Label: r.Words.T("dnc.registry.file.label"), Kind: ui.File, Help: r.Words.T("dnc.registry.file.help")},
+				{
+					Name: "areas", Label: r.Words.T("dnc.registry.areas.label"), Optional: true, Placeholder: "212, 646",
+					Help: r.Words.T("dnc.registry.areas.help"),
+				},
+				{Name: "downloaded", Label: r.Words.T("dnc.registry.downloaded.label"), Kind: "date", Help: r.Words.T("dnc.registry.downloaded.help")},
+				replaceField(r.Words, r.Words.T("dnc.registry.replace.help")),
 				ui.OnceField(),
 			},
 		}),
@@ -281,7 +293,7 @@ func (l Lists) loadRegistry(r *ui.Request) (ui.Result, error) {
 	}
 	day, err := time.Parse(time.DateOnly, r.Text("downloaded"))
 	if err != nil {
-		return ui.Result{}, ui.Invalid("downloaded", "Enter a date such as 2026-11-01.")
+		return ui.Result{}, ui.Invalid("downloaded", r.Words.T("dnc.registry.invalid.downloaded"))
 	}
 	load.Downloaded = day
 	code, _, _ := strings.Cut(load.Name, "_")
@@ -300,6 +312,6 @@ func (l Lists) loadRegistry(r *ui.Request) (ui.Result, error) {
 	}
 	return ui.Result{
 		To:     "do-not-call",
-		Notice: fmt.Sprintf("%s loaded: %d numbers in %d area codes.", done.Name, done.Numbers, done.Areas),
+		Notice: r.Words.T("dnc.registry.notice", "name", done.Name, "numbers", done.Numbers, "areas", done.Areas),
 	}, nil
 }

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -43,18 +42,20 @@ func (Settings) packages(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	p := ui.Page{
-		Template: "market.html", Title: "Market rules",
-		Lead:    "Calling rules of each market: legal hours, frequency caps, do-not-call registries and disclosures.",
-		Actions: []ui.Link{{Label: "Choose rules", Path: "market/use", Role: operator.Owner}},
+		Template: "market.html", Title: r.Words.T("settings.market.title"),
+		Lead:    r.Words.T("settings.market.lead"),
+		Actions: []ui.Link{{Label: r.Words.T("settings.link.choose_rules"), Path: "market/use", Role: operator.Owner}},
 		Data:    map[string]any{"All": shown, "Market": o.Market},
 	}
 	if r.Root {
-		p.Actions = append(p.Actions, ui.Link{Label: "Install rules", Path: "market/install", Role: operator.Owner})
+		p.Actions = append(p.Actions, ui.Link{Label: r.Words.T("settings.link.install_rules"), Path: "market/install", Role: operator.Owner})
 	}
 	return p, nil
 }
 
-func aboveMarket() []ui.Link { return []ui.Link{{Label: "Market rules", Path: "market"}} }
+func aboveMarket(words *ui.Words) []ui.Link {
+	return []ui.Link{{Label: words.T("settings.link.market_rules"), Path: "market"}}
+}
 
 func (Settings) askUse(r *ui.Request) (ui.Page, error) {
 	o, err := apikeys.ReadOrganization(r.Context(), r.DB(), r.Org())
@@ -62,23 +63,33 @@ func (Settings) askUse(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	all, err := marketstore.List(r.Context(), r.DB())
-	options := []ui.Option{{Value: "", Label: "None"}}
+	options := []ui.Option{{Value: "", Label: r.Words.T("settings.use.option.none")}}
 	for _, k := range all {
 		if k.BuiltIn {
-			options = append(options, ui.Option{Value: k.Code, Label: k.Code + " (built in, currently " + k.Version + ")"})
+			options = append(options, ui.Option{
+				Value: k.Code,
+				Label: r.Words.T("settings.use.option.built_currently", "code", k.Code, "version", k.Version),
+			})
 		} else {
-			options = append(options, ui.Option{Value: k.Code + " " + k.Version, Label: k.Code + ", version " + k.Version})
+			options = append(options, ui.Option{
+				Value: k.Code + " " + k.Version,
+				Label: r.Words.T("settings.use.option.version", "code", k.Code, "version", k.Version),
+			})
 		}
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Choose market rules", Crumbs: aboveMarket(),
-		Lead: "Campaigns of the market you choose follow its rules from the next call. The organization’s other campaigns stop calling.",
-		Data: r.Form(ui.Form{Submit: "Use these rules", Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion), Fields: []ui.Field{
-			{
-				Name: "rules", Label: "Rules", Kind: ui.Select, Value: strings.TrimSpace(o.Market + " " + o.MarketVersion), Options: options,
-				Help: "Built-in rules change with upgrades; a version stays fixed. Without rules, only the organization’s window and caps apply.",
+		Template: "form.html", Title: r.Words.T("settings.use.title"), Crumbs: aboveMarket(r.Words),
+		Lead: r.Words.T("settings.use.lead"),
+		Data: r.Form(ui.Form{
+			Submit: r.Words.T("settings.use.submit"), Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion),
+			Fields: []ui.Field{
+				{
+					Name: "rules", Label: r.Words.T("settings.use.rules.label"), Kind: ui.Select, Value: strings.TrimSpace(o.Market + " " +
+						o.MarketVersion), Options: options,
+					Help: r.Words.T("settings.use.rules.help"),
+				},
 			},
-		}}),
+		}),
 	}, err
 }
 
@@ -92,7 +103,7 @@ func (Settings) use(r *ui.Request) (ui.Result, error) {
 		if code != "" && !slices.ContainsFunc(all, func(k marketstore.Info) bool {
 			return k.Code == code && (k.BuiltIn && chosen == "" || !k.BuiltIn && k.Version == chosen)
 		}) {
-			return operator.Entry{}, ui.Invalid("rules", "Unknown rules. Choose from the list.")
+			return operator.Entry{}, ui.Invalid("rules", r.Words.T("settings.use.invalid.rules"))
 		}
 		o, fault := apikeys.ReadOrganization(r.Context(), q, r.Org())
 		if fault != nil {
@@ -106,7 +117,7 @@ func (Settings) use(r *ui.Request) (ui.Result, error) {
 			Action: "organization.market", Object: r.Org(), Before: before, After: after,
 		}, marketstore.Assign(r.Context(), q, r.Org(), code, chosen)
 	})
-	return ui.Result{To: "market", Notice: "Market rules updated."}, err
+	return ui.Result{To: "market", Notice: r.Words.T("settings.use.notice")}, err
 }
 
 // rules are the market rules in the audit log.
@@ -116,13 +127,13 @@ func rules(code, version string) map[string]any {
 
 func (Settings) askInstall(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
-		Template: "form.html", Title: "Install market rules", Crumbs: aboveMarket(),
-		Lead: "Installed rules are added to the built-in ones. Organizations can then choose them.",
+		Template: "form.html", Title: r.Words.T("settings.install.title"), Crumbs: aboveMarket(r.Words),
+		Lead: r.Words.T("settings.install.lead"),
 		Data: r.Form(
 			ui.Form{
-				Submit: "Install",
+				Submit: r.Words.T("settings.install.submit"),
 				Cancel: r.URL("market"),
-				Fields: []ui.Field{{Name: "file", Label: "Zip with package.yaml and its tables", Kind: ui.File}},
+				Fields: []ui.Field{{Name: "file", Label: r.Words.T("settings.install.file.label"), Kind: ui.File}},
 			},
 		),
 	}, nil
@@ -136,7 +147,7 @@ func (Settings) install(r *ui.Request) (ui.Result, error) {
 	defer remove()
 	read, err := marketstore.Open(name)
 	if err != nil {
-		return ui.Result{}, ui.Invalid("file", "Not a zip file with market rules.")
+		return ui.Result{}, ui.Invalid("file", r.Words.T("settings.install.invalid.file"))
 	}
 	say := ""
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
@@ -144,7 +155,7 @@ func (Settings) install(r *ui.Request) (ui.Result, error) {
 		if fault != nil {
 			return operator.Entry{}, ui.InvalidFromApply(fault)
 		}
-		say = fmt.Sprintf("%s %s installed. Organizations can choose it now.", p.Code, p.Version)
+		say = r.Words.T("settings.install.installed_organizations_can_choose", "code", p.Code, "version", p.Version)
 		return operator.Entry{Action: "market.install", Object: p.Code + " " + p.Version}, nil
 	})
 	return ui.Result{To: "market", Notice: say}, err

@@ -67,9 +67,12 @@ func orNew[T any](p **T) {
 func (Settings) show(r *ui.Request) (ui.Page, error) {
 	o, err := apply.Current(r.Context(), r.DB(), r.Org())
 	return ui.Page{
-		Template: "show.html", Title: "Settings", Lead: "Changes apply from the next call.",
-		Actions: []ui.Link{{Label: "Edit", Path: "settings/edit", Role: operator.Owner}, {Label: "Set up calling", Path: "start"}},
-		Data:    map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions(r.Words)},
+		Template: "show.html", Title: r.Words.T("settings.show.title"), Lead: r.Words.T("settings.show.lead"),
+		Actions: []ui.Link{
+			{Label: r.Words.T("settings.link.edit"), Path: "settings/edit", Role: operator.Owner},
+			{Label: r.Words.T("settings.link.set_up_calling"), Path: "start"},
+		},
+		Data: map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions(r.Words)},
 	}, err
 }
 
@@ -98,8 +101,14 @@ func (Settings) ask(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Edit settings", Crumbs: []ui.Link{{Label: "Settings", Path: "settings"}},
-		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL("settings"), Fields: fields(r.Words, withDefaults(o)), Of: auditView(o)}),
+		Template: "form.html", Title: r.Words.T("settings.edit.title"), Crumbs: []ui.Link{{
+			Label: r.Words.T("settings.link.settings"),
+			Path:  "settings",
+		}},
+		Data: r.Form(ui.Form{
+			Submit: r.Words.T("ui.form.save"), Cancel: r.URL("settings"), Fields: fields(r.Words, withDefaults(o)),
+			Of: auditView(o),
+		}),
 	}, nil
 }
 
@@ -113,72 +122,94 @@ func fields(words *ui.Words, o apply.Organization) []ui.Field {
 	}
 	return slices.Concat([]ui.Field{
 		{
-			Group: "Calling window", Name: "timezone", Label: "Time zone", Value: *o.Timezone,
-			Help: "IANA name, such as America/New_York. Applies to windows, limits and times on these pages.",
-		},
-		{Name: "calling_window.days", Label: "Days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(words), Values: onDays},
-		{Name: "calling_window.start", Label: "From", Kind: ui.TimeOfDay, Value: o.CallingWindow.Start},
-		{
-			Name: "calling_window.end", Label: "To", Kind: ui.TimeOfDay, Value: dayEnd(o.CallingWindow.End, "24:00", "00:00"),
-			Help: "Midnight is the end of the day. Market kz: campaigns call within this window and legal hours. Market us: legal hours only.",
+			Group: words.T("settings.form.group.calling_window"), Name: "timezone", Label: words.T("settings.form.timezone.label"),
+			Value: *o.Timezone,
+			Help:  words.T("settings.form.timezone.help"),
 		},
 		{
-			Group: "Frequency caps per number", Name: "frequency_caps.enabled", Label: "Caps", Kind: ui.Select,
-			Value: state(o.FrequencyCaps.Enabled), Options: usually("Market default", "On", "Off"),
-		},
-		most("frequency_caps.daily", "Attempts per day", "", optional(o.FrequencyCaps.Daily)),
-		most("frequency_caps.rolling_7d", "Attempts in 7 days", "", optional(o.FrequencyCaps.Rolling7D)),
-		{
-			Group: "Do-not-call", Name: "individual_dnc", Label: "Screen single calls against the market’s registry", Kind: ui.Select,
-			Value: *o.IndividualDNC, Options: []ui.Option{{Value: "enforce", Label: "Yes"}, {Value: "off", Label: "No"}},
+			Name: "calling_window.days", Label: words.T("settings.form.calling_window_days.label"), Kind: ui.Checkboxes,
+			Options: ui.WeekdayOptions(words), Values: onDays,
 		},
 		{
-			Name: "require_registry", Label: "Require do-not-call coverage for campaigns", Kind: ui.Checkbox,
+			Name: "calling_window.start", Label: words.T("settings.form.calling_window_start.label"), Kind: ui.TimeOfDay,
+			Value: o.CallingWindow.Start,
+		},
+		{
+			Name: "calling_window.end", Label: words.T("settings.form.calling_window_end.label"), Kind: ui.TimeOfDay,
+			Value: dayEnd(o.CallingWindow.End, "24:00", "00:00"),
+			Help:  words.T("settings.form.calling_window_end.help"),
+		},
+		{
+			Group: words.T("settings.form.group.frequency_caps_per"), Name: "frequency_caps.enabled",
+			Label: words.T("settings.form.frequency_caps_enabled.label"), Kind: ui.Select,
+			Value: state(o.FrequencyCaps.Enabled), Options: usually(words.T("settings.form.option.default"), words.T("settings.form.option.on"),
+				words.T("settings.form.option.off")),
+		},
+		most("frequency_caps.daily", words.T("settings.form.frequency_caps_daily.label"), "", optional(o.FrequencyCaps.Daily)),
+		most("frequency_caps.rolling_7d", words.T("settings.form.frequency_caps_rolling_7d.label"), "", optional(o.FrequencyCaps.Rolling7D)),
+		{
+			Group: words.T("settings.form.group.do_not_call"), Name: "individual_dnc", Label: words.T("settings.form.individual_dnc.label"),
+			Kind:  ui.Select,
+			Value: *o.IndividualDNC, Options: []ui.Option{
+				{Value: "enforce", Label: words.T("settings.form.individual_dnc.enforce")},
+				{Value: "off", Label: words.T("settings.form.individual_dnc.off")},
+			},
+		},
+		{
+			Name: "require_registry", Label: words.T("settings.form.require_registry.label"), Kind: ui.Checkbox,
 			Value: ui.CheckboxValue(*o.RequireRegistry),
 		},
-	}, disclosureFields(o), []ui.Field{
+	}, disclosureFields(words, o), []ui.Field{
 		{
-			Group: "Daily limits", Name: "limits.daily_calls", Label: "Calls", Kind: ui.Number, Value: ui.FormatInt(o.Limits.DailyCalls),
-			Optional: true, Min: "0", Help: "Leave empty for no limit.",
+			Group: words.T("settings.form.group.daily_limits"), Name: "limits.daily_calls",
+			Label: words.T("settings.form.limits_daily_calls.label"), Kind: ui.Number, Value: ui.FormatInt(o.Limits.DailyCalls),
+			Optional: true, Min: "0", Help: words.T("settings.form.limits_daily_calls.help"),
 		},
-		most("limits.daily_minutes", "Conversation", "minutes", ui.FormatInt(o.Limits.DailyMinutes)),
-		most("limits.daily_cost", "Cost", "of providers and trunks", ui.FormatFloat(o.Limits.DailyCost)),
+		most("limits.daily_minutes", words.T("settings.form.limits_daily_minutes.label"), "minutes", ui.FormatInt(o.Limits.DailyMinutes)),
+		most("limits.daily_cost", words.T("settings.form.limits_monthly_cost.label"), words.T("settings.form.unit.providers_trunks"),
+			ui.FormatFloat(o.Limits.DailyCost)),
 		{
-			Group: "Monthly limit", Name: "limits.monthly_cost", Label: "Cost", Kind: ui.Number, Value: ui.FormatFloat(o.Limits.MonthlyCost),
-			Optional: true, Min: "0", Unit: "of providers and trunks",
-			Help: "When it is used up, no new call starts; calls in progress continue. Leave empty for no limit.",
+			Group: words.T("settings.form.group.monthly_limit"), Name: "limits.monthly_cost",
+			Label: words.T("settings.form.limits_monthly_cost.label"), Kind: ui.Number, Value: ui.FormatFloat(o.Limits.MonthlyCost),
+			Optional: true, Min: "0", Unit: words.T("settings.form.unit.providers_trunks"),
+			Help: words.T("settings.form.limits_monthly_cost.help"),
 		},
-	}, retentionFields(*o.Retention))
+	}, retentionFields(words, *o.Retention))
 }
 
-func disclosureFields(o apply.Organization) []ui.Field {
+func disclosureFields(words *ui.Words, o apply.Organization) []ui.Field {
 	return []ui.Field{
 		{
-			Group: "Disclosures", Name: "disclosures.enabled", Label: "Disclosures", Kind: ui.Select, Value: state(o.Disclosures.Enabled),
-			Options: usually("Market default", "On", "Off"), Help: "Statements that the law requires at the start of campaign calls.",
+			Group: words.T("settings.form.disclosures_enabled.label"), Name: "disclosures.enabled",
+			Label: words.T("settings.form.disclosures_enabled.label"), Kind: ui.Select, Value: state(o.Disclosures.Enabled),
+			Options: usually(words.T("settings.form.option.default"), words.T("settings.form.option.on"),
+				words.T("settings.form.option.off")), Help: words.T("settings.form.disclosures_enabled.help"),
 		},
 		{
-			Name: "disclosures.agent", Label: "Agent name", Value: o.Disclosures.Agent, Optional: true,
-			Help: "Spoken name; defaults to the agent’s name.",
+			Name: "disclosures.agent", Label: words.T("settings.form.disclosures_agent.label"), Value: o.Disclosures.Agent, Optional: true,
+			Help: words.T("settings.form.disclosures_agent.help"),
 		},
-		{Name: "disclosures.organization", Label: "Organization name", Value: o.Disclosures.Organization, Optional: true},
+		{
+			Name: "disclosures.organization", Label: words.T("settings.form.disclosures_organization.label"), Value: o.Disclosures.Organization,
+			Optional: true,
+		},
 	}
 }
 
-func retentionFields(rules retention.Rules) []ui.Field {
+func retentionFields(words *ui.Words, rules retention.Rules) []ui.Field {
 	kept := func(name, label string, n int) ui.Field {
 		return ui.Field{
-			Name: name, Label: label, Kind: ui.Number, Value: ui.FormatInt(n), Optional: true, Unit: "days",
+			Name: name, Label: label, Kind: ui.Number, Value: ui.FormatInt(n), Optional: true, Unit: words.T("settings.form.unit.days"),
 			Min: strconv.Itoa(retention.MinDays), Max: "3650",
 		}
 	}
-	recordings := kept("retention.recordings_days", "Recordings", rules.Recordings)
-	recordings.Group = "Retention"
-	recordings.Help = "Leave empty to keep data forever. Expired data is permanently deleted within an hour."
+	recordings := kept("retention.recordings_days", words.T("settings.form.retention_recordings_days.label"), rules.Recordings)
+	recordings.Group = words.T("settings.form.group.retention")
+	recordings.Help = words.T("settings.form.retention_recordings_days.help")
 	return []ui.Field{
 		recordings,
-		kept("retention.transcripts_days", "Transcripts and analyses", rules.Transcripts),
-		kept("retention.calls_days", "Complete calls", rules.Calls),
+		kept("retention.transcripts_days", words.T("settings.form.retention_transcripts_days.label"), rules.Transcripts),
+		kept("retention.calls_days", words.T("settings.form.retention_calls_days.label"), rules.Calls),
 	}
 }
 
@@ -195,7 +226,7 @@ func readForm(r *ui.Request) (apply.Organization, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			wrong = ui.Invalid(name, "Enter a whole number, or leave empty.")
+			wrong = ui.Invalid(name, r.Words.T("settings.form.invalid.integer"))
 		}
 		return &n
 	}
@@ -244,7 +275,7 @@ func readForm(r *ui.Request) (apply.Organization, error) {
 		}
 		cost, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			wrong = ui.Invalid(name, "Enter a number, or leave empty.")
+			wrong = ui.Invalid(name, r.Words.T("settings.form.invalid.number"))
 		}
 		*to = cost
 	}
@@ -273,7 +304,7 @@ func (Settings) change(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "organization.settings", Object: r.Org(), Before: before, After: after}, nil
 	})
-	return ui.Result{To: "settings", Notice: "Settings saved."}, err
+	return ui.Result{To: "settings", Notice: r.Words.T("settings.edit.notice")}, err
 }
 
 // auditView is an organization's settings in the audit log.

@@ -26,7 +26,10 @@ func callable(r *ui.Request) (t trunks.Trunk, all []ui.Option, err error) {
 	for _, s := range routes {
 		for _, a := range known {
 			if s.TrunkID == t.ID && a.Published > 0 && slices.Contains(s.Agents, a.Name) {
-				all = append(all, ui.Option{Value: s.ID + " " + a.ID, Label: a.Name + " through " + s.Name})
+				all = append(all, ui.Option{
+					Value: s.ID + " " + a.ID,
+					Label: r.Words.T("trunks.call.option.through", "agent", a.Name, "subgroup", s.Name),
+				})
 			}
 		}
 	}
@@ -41,15 +44,15 @@ func (Trunks) askCall(r *ui.Request) (ui.Page, error) {
 	if len(all) == 0 {
 		return ui.Page{}, &ui.ProblemError{
 			Status: 409,
-			Title:  "No agent can call through this trunk yet",
-			Text:   "A test call needs a subgroup with a published agent.",
+			Title:  r.Words.T("trunks.call.none.title"),
+			Text:   r.Words.T("trunks.call.none.text"),
 		}
 	}
 	return ui.Page{
-		Template: "form.html", Title: "Test call through " + t.Name, Crumbs: crumbs(trunkLink(t)),
-		Lead: "Choose an agent, then enter the number on the next page.",
-		Data: r.Form(ui.Form{Submit: "Continue", Cancel: r.URL("trunks/" + t.ID), Fields: []ui.Field{
-			{Name: "by", Label: "Agent and subgroup", Kind: ui.Select, Options: all},
+		Template: "form.html", Title: r.Words.T("trunks.call.title", "name", t.Name), Crumbs: crumbs(r.Words, trunkLink(t)),
+		Lead: r.Words.T("trunks.call.lead"),
+		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.continue"), Cancel: r.URL("trunks/" + t.ID), Fields: []ui.Field{
+			{Name: "by", Label: r.Words.T("trunks.call.by.label"), Kind: ui.Select, Options: all},
 		}}),
 	}, nil
 }
@@ -61,7 +64,7 @@ func (Trunks) call(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	if !slices.ContainsFunc(all, func(o ui.Option) bool { return o.Value == r.Text("by") }) {
-		return ui.Result{}, ui.Invalid("by", "Choose an option from the list.")
+		return ui.Result{}, ui.Invalid("by", r.Words.T("trunks.call.invalid.by"))
 	}
 	route, agent, _ := strings.Cut(r.Text("by"), " ")
 	return ui.Result{To: "agents/" + agent + "/call?route=" + url.QueryEscape(route)}, nil

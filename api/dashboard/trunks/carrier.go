@@ -29,8 +29,8 @@ func (Trunks) listCarriers(r *ui.Request) (ui.Page, error) {
 		page.Suffix = "?next=start"
 	}
 	return ui.Page{
-		Template: "carriers.html", Title: "Connect a carrier", Crumbs: crumbs(), Data: page,
-		Lead: "A profile has the settings that the carrier documents. You enter your account and your numbers.",
+		Template: "carriers.html", Title: r.Words.T("trunks.carriers.title"), Crumbs: crumbs(r.Words), Data: page,
+		Lead: r.Words.T("trunks.carriers.lead"),
 	}, err
 }
 
@@ -62,30 +62,37 @@ func (Trunks) askCarrier(r *ui.Request) (ui.Page, error) {
 	destinations, err := destinationsOf(r, r.DB())
 	fields := []ui.Field{
 		{
-			Name: "username", Label: "SIP user name", Optional: true, Complete: "off",
-			Help: "Leave empty if the carrier permits your servers by IP address.",
+			Name: "username", Label: r.Words.T("trunks.carrier.username.label"), Optional: true, Complete: "off",
+			Help: r.Words.T("trunks.carrier.username.help"),
 		},
 		{
-			Name: "password", Label: "Password", Kind: ui.Password, Optional: true, Complete: "new-password",
-			Help: "It is stored and never shown again.",
+			Name: "password", Label: r.Words.T("trunks.carrier.password.label"), Kind: ui.Password, Optional: true, Complete: "new-password",
+			Help: r.Words.T("trunks.carrier.password.help"),
 		},
-		lines("caller_numbers", "Your numbers", 3, "", "+12025550100",
-			"Calls show one of them. One per line, beginning with + and the country code."),
+		lines("caller_numbers", r.Words.T("trunks.carrier.caller_numbers.label"), 3, "", "+12025550100",
+			r.Words.T("trunks.carrier.caller_numbers.help")),
 	}
 	fields[2].Optional = false
 	if c.Trunk.Proxy == nil {
-		proxy := ui.Field{Name: "proxy", Label: "Proxy", Code: true, Placeholder: "sip:sip.carrier.example", Help: "Use " + c.Proxy + "."}
+		proxy := ui.Field{
+			Name: "proxy", Label: r.Words.T("trunks.carrier.proxy.label"), Code: true, Placeholder: "sip:sip.carrier.example",
+			Help: r.Words.T("trunks.carrier.proxy.help", "proxy", c.Proxy),
+		}
 		fields = append([]ui.Field{proxy}, fields...)
 	}
-	page := carrierPage{Carrier: c, Form: r.Form(ui.Form{Submit: "Connect", Cancel: r.URL("carriers"), Fields: fields})}
+	page := carrierPage{Carrier: c, Form: r.Form(ui.Form{
+		Submit: r.Words.T("trunks.carrier.submit"), Cancel: r.URL("carriers"),
+		Fields: fields,
+	})}
 	for _, f := range c.Facts {
 		if !slices.Contains(page.Sources, f.Source) {
 			page.Sources = append(page.Sources, f.Source)
 		}
 	}
 	return ui.Page{
-		Template: "carrier.html", Title: c.Title, Data: page, Crumbs: crumbs(ui.Link{Label: "Connect a carrier", Path: "carriers"}),
-		Lead: "Connect creates a trunk and a subgroup. All agents may use it. Allowed destinations: " + strings.Join(destinations, ", ") + ".",
+		Template: "carrier.html", Title: c.Title, Data: page, Crumbs: crumbs(r.Words,
+			ui.Link{Label: r.Words.T("trunks.link.connect_carrier"), Path: "carriers"}),
+		Lead: r.Words.T("trunks.carrier.lead", "destinations", strings.Join(destinations, ", ")),
 	}, err
 }
 
@@ -108,19 +115,19 @@ func (Trunks) connect(r *ui.Request) (ui.Result, error) {
 	t := apply.Trunk{Username: &user, CallerNumbers: splitList(r, "caller_numbers")}
 	if c.Trunk.Proxy == nil {
 		if t.Proxy = &proxy; proxy == "" {
-			return ui.Result{}, ui.Invalid("proxy", "Required.")
+			return ui.Result{}, ui.Invalid("proxy", r.Words.T("ui.field.required"))
 		}
 	}
 	if p := media.Secret(r.Raw("password")); p != "" {
 		t.Password = &p
 	}
 	if len(*t.CallerNumbers) == 0 {
-		return ui.Result{}, ui.Invalid("caller_numbers", "Enter at least one number.")
+		return ui.Result{}, ui.Invalid("caller_numbers", r.Words.T("trunks.carrier.invalid.caller_numbers"))
 	}
 	c.Fill(&t)
 	t.Carrier = &c.Name
 	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) { return saveCarrier(r, q, c, t) })
-	return ui.Result{To: "start", Notice: c.Title + ": trunk created. Check now whether the carrier answers."}, err
+	return ui.Result{To: "start", Notice: r.Words.T("trunks.carrier.notice", "title", c.Title)}, err
 }
 
 // saveCarrier creates the trunk of a carrier profile, and a subgroup for all agents.

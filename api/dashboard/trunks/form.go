@@ -1,7 +1,6 @@
 package trunks
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,26 +11,32 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-func fields(t trunks.Trunk) []ui.Field {
-	return slices.Concat(carrierFields(t), numberFields(t), mediaFields(t.Settings), limitFields(t))
+func fields(words *ui.Words, t trunks.Trunk) []ui.Field {
+	return slices.Concat(carrierFields(words, t), numberFields(words, t), mediaFields(words, t.Settings), limitFields(words, t))
 }
 
 // newFields are the fields of a new trunk. A carrier profile fills those that stay empty.
-func newFields() ([]ui.Field, error) {
+func newFields(words *ui.Words) ([]ui.Field, error) {
 	all, err := apply.AllCarriers()
 	if err != nil {
 		return nil, err
 	}
 	profile := ui.Field{
-		Name: "carrier", Label: "Carrier profile", Kind: ui.Select, Options: []ui.Option{{Value: "", Label: "None"}},
-		Help: "Fills the fields that you leave empty.",
+		Name: "carrier", Label: words.T("trunks.new.carrier.label"), Kind: ui.Select, Options: []ui.Option{{
+			Value: "",
+			Label: words.T("trunks.new.option.none"),
+		}},
+		Help: words.T("trunks.new.carrier.help"),
 	}
 	for _, c := range all {
 		profile.Options = append(profile.Options, ui.Option{Value: c.Name, Label: c.Title})
 	}
-	f := fields(trunks.Trunk{})
-	f[0].Optional, f[0].Help = true, "Telnyx and Zadarma: leave empty. Twilio: your Termination SIP URI."
-	return slices.Concat([]ui.Field{{Name: "name", Label: "Name", Placeholder: "main", Help: "Cannot be changed later."}, profile}, f), nil
+	f := fields(words, trunks.Trunk{})
+	f[0].Optional, f[0].Help = true, words.T("trunks.new.proxy.help")
+	return slices.Concat([]ui.Field{{
+		Name: "name", Label: words.T("trunks.new.name.label"), Placeholder: "main",
+		Help: words.T("trunks.new.name.help"),
+	}, profile}, f), nil
 }
 
 // readTrunk reads the form. A new trunk has a carrier profile.
@@ -55,7 +60,7 @@ func fillCarrier(r *ui.Request, t *apply.Trunk) error {
 	}
 	c, err := all.Find(name)
 	if err != nil {
-		return ui.Invalid("carrier", "Choose a profile of the list.")
+		return ui.Invalid("carrier", r.Words.T("trunks.new.invalid.carrier"))
 	}
 	c.FillEmpty(t)
 	return nil
@@ -67,86 +72,106 @@ func lines(name, label string, rows int, value, example, help string) ui.Field {
 	}
 }
 
-func carrierFields(t trunks.Trunk) []ui.Field {
+func carrierFields(words *ui.Words, t trunks.Trunk) []ui.Field {
 	s := t.Settings
-	empty := "Leave empty for none."
+	empty := words.T("trunks.form.password.help.none")
 	if t.Password != "" {
-		empty = "Leave empty to keep the stored password."
+		empty = words.T("trunks.form.password.help.keep")
 	}
 	return []ui.Field{
-		{Group: "Carrier", Name: "proxy", Label: "Proxy", Value: t.Proxy, Code: true, Placeholder: "sip:sip.carrier.example;transport=tls"},
-		lines("backups", "Backup proxies", 2, strings.Join(s.Backups, "\n"), "", "One per line, tried in this order."),
-		{Name: "provider", Label: "Carrier name", Value: s.Provider, Optional: true},
-		{Name: "username", Label: "User name", Value: t.Username, Optional: true, Complete: "off"},
-		{Name: "password", Label: "Password", Kind: ui.Password, Optional: true, Complete: "new-password", Help: empty},
-		{Name: "realm", Label: "Realm", Value: s.Realm, Optional: true},
-		lines("signaling_sources", "Other signaling addresses", 2, strings.Join(s.SignalingSources, "\n"), "203.0.113.0/24",
-			"Additional networks that the carrier sends SIP from, one per line."),
-		ui.CheckboxField("register", "Register with the carrier", s.Register),
+		{
+			Group: words.T("trunks.form.group.carrier"), Name: "proxy", Label: words.T("trunks.form.proxy.label"), Value: t.Proxy, Code: true,
+			Placeholder: "sip:sip.carrier.example;transport=tls",
+		},
+		lines("backups", words.T("trunks.form.backups.label"), 2, strings.Join(s.Backups, "\n"), "", words.T("trunks.form.backups.help")),
+		{Name: "provider", Label: words.T("trunks.form.provider.label"), Value: s.Provider, Optional: true},
+		{Name: "username", Label: words.T("trunks.form.username.label"), Value: t.Username, Optional: true, Complete: "off"},
+		{
+			Name: "password", Label: words.T("trunks.form.password.label"), Kind: ui.Password, Optional: true, Complete: "new-password",
+			Help: empty,
+		},
+		{Name: "realm", Label: words.T("trunks.form.realm.label"), Value: s.Realm, Optional: true},
+		lines("signaling_sources", words.T("trunks.form.signaling_sources.label"), 2, strings.Join(s.SignalingSources, "\n"), "203.0.113.0/24",
+			words.T("trunks.form.signaling_sources.help")),
+		ui.CheckboxField("register", words.T("trunks.form.register.label"), s.Register),
 	}
 }
 
-func numberFields(t trunks.Trunk) []ui.Field {
+func numberFields(words *ui.Words, t trunks.Trunk) []ui.Field {
 	s := t.Settings
-	numbers := lines("caller_numbers", "Caller numbers", 3, strings.Join(t.CallerNumbers, "\n"), "+12025550100",
-		"Numbers that calls may show, one per line.")
-	numbers.Group = "Numbers"
+	numbers := lines("caller_numbers", words.T("trunks.form.caller_numbers.label"), 3, strings.Join(t.CallerNumbers, "\n"), "+12025550100",
+		words.T("trunks.form.caller_numbers.help"))
+	numbers.Group = words.T("trunks.form.group.numbers")
 	return []ui.Field{
 		numbers,
-		lines("attest", "Attestation", 2, ui.FormatPairs(s.Attest), "+12025550100 = A", "STIR/SHAKEN: number = A, B or C, one per line."),
+		lines("attest", words.T("trunks.form.attest.label"), 2, ui.FormatPairs(s.Attest), "+12025550100 = A", words.T("trunks.form.attest.help")),
 		{
-			Name: "number_format", Label: "Number format", Kind: ui.Select, Value: s.NumberFormat,
-			Options: []ui.Option{{Value: "", Label: "Digits"}, {Value: "e164", Label: "E.164 with +"}},
+			Name: "number_format", Label: words.T("trunks.form.number_format.label"), Kind: ui.Select, Value: s.NumberFormat,
+			Options: []ui.Option{
+				{Value: "", Label: words.T("trunks.form.number_format.digits")},
+				{Value: "e164", Label: words.T("trunks.form.number_format.e164")},
+			},
 		},
-		{Name: "diversion", Label: "Diversion", Value: s.Diversion, Optional: true},
-		ui.CheckboxField("asserted_identity", "Send P-Asserted-Identity", s.AssertedIdentity),
-		ui.CheckboxField("privacy", "Hide the caller number (Privacy)", s.Privacy),
+		{Name: "diversion", Label: words.T("trunks.form.diversion.label"), Value: s.Diversion, Optional: true},
+		ui.CheckboxField("asserted_identity", words.T("trunks.form.asserted_identity.label"), s.AssertedIdentity),
+		ui.CheckboxField("privacy", words.T("trunks.form.privacy.label"), s.Privacy),
 	}
 }
 
-func mediaFields(s trunks.Settings) []ui.Field {
+func mediaFields(words *ui.Words, s trunks.Settings) []ui.Field {
 	return []ui.Field{
 		{
-			Group: "Media", Name: "codecs", Label: "Codecs", Value: strings.Join(s.Codecs, ", "), Optional: true,
-			Help: "Comma-separated, preferred first. Leave empty for all.",
+			Group: words.T("trunks.form.group.media"), Name: "codecs", Label: words.T("trunks.form.codecs.label"),
+			Value: strings.Join(s.Codecs, ", "), Optional: true,
+			Help: words.T("trunks.form.codecs.help"),
 		},
 		{
-			Name: "encryption", Label: "Media encryption", Kind: ui.Select, Value: s.Encryption,
-			Options: []ui.Option{{Value: "", Label: "None"}, {Value: "srtp", Label: "SRTP"}},
+			Name: "encryption", Label: words.T("trunks.form.encryption.label"), Kind: ui.Select, Value: s.Encryption,
+			Options: []ui.Option{
+				{Value: "", Label: words.T("trunks.form.encryption.none")},
+				{Value: "srtp", Label: words.T("trunks.form.encryption.srtp")},
+			},
 		},
 		{
-			Name: "dtmf", Label: "DTMF", Kind: ui.Select, Value: s.DTMF,
-			Options: []ui.Option{{Value: "", Label: "Events (RFC 4733)"}, {Value: "inband", Label: "In-band tones"}},
+			Name: "dtmf", Label: words.T("trunks.form.dtmf.label"), Kind: ui.Select, Value: s.DTMF,
+			Options: []ui.Option{
+				{Value: "", Label: words.T("trunks.form.dtmf.events")},
+				{Value: "inband", Label: words.T("trunks.form.dtmf.inband")},
+			},
 		},
-		lines("media_sources", "Media sources", 2, strings.Join(s.MediaSources, "\n"), "203.0.113.0/24",
-			"Networks that the carrier sends media from, one per line. If set, media from elsewhere is ignored."),
+		lines("media_sources", words.T("trunks.form.media_sources.label"), 2, strings.Join(s.MediaSources, "\n"), "203.0.113.0/24",
+			words.T("trunks.form.media_sources.help")),
 		{
-			Name: "first_media_timeout_s", Label: "First media timeout", Kind: ui.Number, Unit: "seconds",
+			Name: "first_media_timeout_s", Label: words.T("trunks.form.first_media_timeout_s.label"), Kind: ui.Number,
+			Unit:  words.T("trunks.form.unit.seconds"),
 			Value: ui.FormatInt(s.FirstMediaTimeout), Optional: true, Min: "0",
-			Help: "Ends a call that receives no audio after the callee answers. 5 to 600; defaults to 30.",
+			Help: words.T("trunks.form.first_media_timeout_s.help"),
 		},
 		{
-			Name: "media_timeout_s", Label: "Media timeout", Kind: ui.Number, Unit: "seconds", Value: ui.FormatInt(s.MediaTimeout),
-			Optional: true, Min: "0", Help: "Ends a call whose audio stops arriving. 5 to 600; defaults to 15.",
+			Name: "media_timeout_s", Label: words.T("trunks.form.media_timeout_s.label"), Kind: ui.Number,
+			Unit: words.T("trunks.form.unit.seconds"), Value: ui.FormatInt(s.MediaTimeout),
+			Optional: true, Min: "0", Help: words.T("trunks.form.media_timeout_s.help"),
 		},
-		lines("headers", "Headers", 2, ui.FormatPairs(s.Headers), "", "One per line: name = value."),
+		lines("headers", words.T("trunks.form.headers.label"), 2, ui.FormatPairs(s.Headers), "", words.T("trunks.form.headers.help")),
 	}
 }
 
-func limitFields(t trunks.Trunk) []ui.Field {
+func limitFields(words *ui.Words, t trunks.Trunk) []ui.Field {
 	rates := map[string]string{}
 	for prefix, rate := range t.Settings.Rates {
 		rates[prefix] = strconv.FormatFloat(rate, 'f', -1, 64)
 	}
 	return []ui.Field{
 		{
-			Group: "Limits and cost", Name: "calls_per_second", Label: "Calls per second", Kind: ui.Number,
-			Value: ui.FormatFloat(t.CallsPerSecond), Optional: true, Min: "0", Help: "Leave empty for no limit.",
+			Group: words.T("trunks.form.group.limits_cost"), Name: "calls_per_second", Label: words.T("trunks.form.calls_per_second.label"),
+			Kind:  ui.Number,
+			Value: ui.FormatFloat(t.CallsPerSecond), Optional: true, Min: "0", Help: words.T("trunks.form.calls_per_second.help"),
 		},
 		{
-			Name: "concurrent_calls", Label: "Concurrent calls", Kind: ui.Number, Value: ui.FormatInt(t.ConcurrentCalls), Optional: true, Min: "0",
+			Name: "concurrent_calls", Label: words.T("trunks.form.concurrent_calls.label"), Kind: ui.Number,
+			Value: ui.FormatInt(t.ConcurrentCalls), Optional: true, Min: "0",
 		},
-		lines("rates", "Cost per minute", 3, ui.FormatPairs(rates), "1 = 0.012", "Number prefix = cost, one per line; longest prefix wins."),
+		lines("rates", words.T("trunks.form.rates.label"), 3, ui.FormatPairs(rates), "1 = 0.012", words.T("trunks.form.rates.help")),
 	}
 }
 
@@ -169,7 +194,7 @@ func number(r *ui.Request, name string) (float64, error) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f >= 0 && f <= 1e6) {
-		return 0, ui.Invalid(name, "Enter a number from 0 to 1,000,000, or leave empty.")
+		return 0, ui.Invalid(name, r.Words.T("trunks.form.invalid.number"))
 	}
 	return f, nil
 }
@@ -178,7 +203,7 @@ func number(r *ui.Request, name string) (float64, error) {
 func integer(r *ui.Request, name string) (int, error) {
 	f, err := number(r, name)
 	if err == nil && f != float64(int(f)) {
-		err = ui.Invalid(name, "Enter a whole number, or leave empty.")
+		err = ui.Invalid(name, r.Words.T("trunks.form.invalid.integer"))
 	}
 	return int(f), err
 }
@@ -234,7 +259,7 @@ func readForm(r *ui.Request, name string) (apply.Trunk, error) {
 	for prefix, text := range *rates {
 		rate, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return t, ui.Invalid("rates", fmt.Sprintf("%s = %s: the cost must be a number.", prefix, text))
+			return t, ui.Invalid("rates", r.Words.T("trunks.form.invalid.rates", "prefix", prefix, "text", text))
 		}
 		(*t.Rates)[prefix] = rate
 	}

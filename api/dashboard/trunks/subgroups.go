@@ -45,21 +45,27 @@ func subgroupFields(r *ui.Request, s trunks.Route) ([]ui.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	return []ui.Field{
 		{
-			Name: "agents", Label: "Agents", Kind: ui.Checkboxes, Options: ui.Options(names...),
-			Values: s.Agents, Optional: true, Help: "Agents that may call through this subgroup.",
+			Name: "agents", Label: r.Words.T("trunks.subgroup.agents.label"), Kind: ui.Checkboxes, Options: ui.Options(names...),
+			Values: s.Agents, Optional: true, Help: r.Words.T("trunks.subgroup.agents.help"),
 		},
 		{
-			Name: "allowed_destinations", Label: "Destinations", Kind: ui.TextArea, Rows: 3, Code: true,
+			Name: "allowed_destinations", Label: r.Words.T("trunks.subgroup.allowed_destinations.label"), Kind: ui.TextArea, Rows: 3, Code: true,
 			Value: strings.Join(s.AllowedDestinations, "\n"), Optional: true, Placeholder: "US",
-			Help: "US, CA or number prefixes without +, one per line. 1 includes expensive Caribbean countries. Leave empty to allow none.",
+			Help: r.Words.T("trunks.subgroup.allowed_destinations.help"),
 		},
 		{
-			Name: "caller_numbers", Label: "Caller numbers", Kind: ui.TextArea, Rows: 3, Code: true,
-			Value: strings.Join(s.CallerNumbers, "\n"), Optional: true, Help: "Defaults to those of the trunk.",
+			Name: "caller_numbers", Label: r.Words.T("trunks.subgroup.caller_numbers.label"), Kind: ui.TextArea, Rows: 3, Code: true,
+			Value: strings.Join(s.CallerNumbers, "\n"), Optional: true, Help: r.Words.T("trunks.subgroup.caller_numbers.help"),
 		},
-		{Name: "dial_prefix", Label: "Dial prefix", Value: s.DialPrefix, Optional: true},
-		{Name: "concurrent_calls", Label: "Concurrent calls", Kind: ui.Number, Value: ui.FormatInt(s.ConcurrentCalls), Min: "1"},
-		{Name: "calls_per_minute", Label: "Calls per minute", Kind: ui.Number, Value: ui.FormatInt(s.CallsPerMinute), Min: "1"},
+		{Name: "dial_prefix", Label: r.Words.T("trunks.subgroup.dial_prefix.label"), Value: s.DialPrefix, Optional: true},
+		{
+			Name: "concurrent_calls", Label: r.Words.T("trunks.subgroup.concurrent_calls.label"), Kind: ui.Number,
+			Value: ui.FormatInt(s.ConcurrentCalls), Min: "1",
+		},
+		{
+			Name: "calls_per_minute", Label: r.Words.T("trunks.subgroup.calls_per_minute.label"), Kind: ui.Number,
+			Value: ui.FormatInt(s.CallsPerMinute), Min: "1",
+		},
 	}, err
 }
 
@@ -72,10 +78,16 @@ func (Trunks) askSubgroup(r *ui.Request) (ui.Page, error) {
 		r,
 		trunks.Route{Subgroup: trunks.Subgroup{ConcurrentCalls: trunks.DefaultConcurrent, CallsPerMinute: trunks.DefaultPerMinute}},
 	)
-	return ui.Page{Template: "form.html", Title: "New subgroup on " + g.TrunkName, Crumbs: crumbs(), Data: r.Form(ui.Form{
-		Submit: "Create subgroup", Cancel: r.URL(back(g)),
-		Fields: append([]ui.Field{{Name: "name", Label: "Name", Placeholder: "default", Help: "Cannot be changed later."}}, fields...),
-	})}, err
+	return ui.Page{
+		Template: "form.html", Title: r.Words.T("trunks.subgroup.title", "trunk_name", g.TrunkName), Crumbs: crumbs(r.Words),
+		Data: r.Form(ui.Form{
+			Submit: r.Words.T("trunks.subgroup.submit"), Cancel: r.URL(back(g)),
+			Fields: append([]ui.Field{{
+				Name: "name", Label: r.Words.T("trunks.subgroup.name.label"), Placeholder: "default",
+				Help: r.Words.T("trunks.subgroup.name.help"),
+			}}, fields...),
+		}),
+	}, err
 }
 
 func (Trunks) createSubgroup(r *ui.Request) (ui.Result, error) {
@@ -92,13 +104,13 @@ func (Trunks) createSubgroup(r *ui.Request) (ui.Result, error) {
 		to = back(g)
 		if _, have := trunks.FindSubgroup(r.Context(), q, r.Org(), g.TrunkID, name); !errors.Is(have, trunks.ErrUnknown) {
 			if have == nil {
-				have = ui.Invalid("name", "A subgroup with this name already exists.")
+				have = ui.Invalid("name", r.Words.T("trunks.subgroup.invalid.name"))
 			}
 			return operator.Entry{}, have
 		}
 		return saveSubgroup(r, q, g, name, nil)
 	})
-	return ui.Result{To: to, Notice: "Subgroup created."}, err
+	return ui.Result{To: to, Notice: r.Words.T("trunks.subgroup.notice")}, err
 }
 
 // saveSubgroup applies the form and returns the audit entry with the differences.
@@ -170,9 +182,9 @@ func (Trunks) askEdit(r *ui.Request) (ui.Page, error) {
 	}
 	fields, err := subgroupFields(r, s)
 	return ui.Page{
-		Template: "form.html", Title: "Edit " + s.Name,
-		Lead: "Subgroup of " + g.TrunkName + ". Changes apply from the next call.", Crumbs: crumbs(),
-		Data: r.Form(ui.Form{Submit: "Save", Cancel: r.URL(back(g)), Fields: fields, Of: auditSubgroup(s)}),
+		Template: "form.html", Title: r.Words.T("trunks.subgroup.edit.title", "name", s.Name),
+		Lead: r.Words.T("trunks.subgroup.edit.lead", "trunk_name", g.TrunkName), Crumbs: crumbs(r.Words),
+		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.save"), Cancel: r.URL(back(g)), Fields: fields, Of: auditSubgroup(s)}),
 	}, err
 }
 
@@ -189,16 +201,15 @@ func (Trunks) changeSubgroup(r *ui.Request) (ui.Result, error) {
 		to = back(g)
 		return saveSubgroup(r, q, g, s.Name, &s)
 	})
-	return ui.Result{To: to, Notice: "Subgroup saved."}, err
+	return ui.Result{To: to, Notice: r.Words.T("trunks.subgroup.edit.notice")}, err
 }
 
 func (Trunks) askDrop(r *ui.Request) (ui.Page, error) {
 	s, g, err := subgroup(r, r.DB())
 	return ui.Confirm(r, ui.Page{
-		Title: "Delete " + s.Name, Crumbs: crumbs(),
-		Lead: "Agents can no longer call through it, and its campaigns stop calling. " +
-			ui.Plural(s.Live, "call is", "calls are") + " queued or active.",
-	}, "Delete subgroup", back(g)), err
+		Title: r.Words.T("trunks.subgroup.delete.title", "name", s.Name), Crumbs: crumbs(r.Words),
+		Lead: r.Words.T("trunks.subgroup.delete.lead", "count", s.Live),
+	}, r.Words.T("trunks.subgroup.delete.submit"), back(g)), err
 }
 
 func (Trunks) drop(r *ui.Request) (ui.Result, error) {
@@ -213,5 +224,5 @@ func (Trunks) drop(r *ui.Request) (ui.Result, error) {
 			Action: "subgroup.delete", Object: s.ID, Before: auditSubgroup(s),
 		}, trunks.RemoveSubgroup(r.Context(), q, r.Org(), s.ID)
 	})
-	return ui.Result{To: to, Notice: "Subgroup deleted."}, err
+	return ui.Result{To: to, Notice: r.Words.T("trunks.subgroup.delete.notice")}, err
 }

@@ -166,7 +166,10 @@ func (f *Frame) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeM
 	if _, pattern := mux.Handler(other); pattern != "/" {
 		f.fail(
 			w, r, f.requestOutside(w, r),
-			&ProblemError{Status: http.StatusMethodNotAllowed, Title: f.Words.T("ui.problem.method.title"), Text: f.Words.T("ui.problem.method.text")},
+			&ProblemError{
+				Status: http.StatusMethodNotAllowed, Title: f.Words.T("ui.problem.method.title"),
+				Text: f.Words.T("ui.problem.method.text"),
+			},
 		)
 		return
 	}

@@ -252,7 +252,10 @@ func (f *Frame) fail(w http.ResponseWriter, req *http.Request, r *Request, err e
 			Text:   f.Words.T("ui.problem.forbidden.text"),
 		}
 	case refusal(f.Words, err) != nil:
-		problem = &ProblemError{Status: http.StatusUnprocessableEntity, Title: f.Words.T("ui.problem.rejected.title"), Text: refusal(f.Words, err).Error()}
+		problem = &ProblemError{
+			Status: http.StatusUnprocessableEntity, Title: f.Words.T("ui.problem.rejected.title"),
+			Text: refusal(f.Words, err).Error(),
+		}
 	case req.Context().Err() != nil:
 		f.Log.WarnContext(req.Context(), "page timed out", "path", req.URL.Path, "err", err)
 		problem = &ProblemError{

@@ -1,7 +1,6 @@
 package webhooks
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -13,15 +12,15 @@ import (
 func (w Webhooks) confirm(r *ui.Request, title, lead string, f ui.Form) (ui.Page, error) {
 	e, err := w.find(r, r.DB())
 	f.Cancel = r.URL("webhooks/" + e.ID)
-	return ui.Page{Template: "form.html", Title: title, Lead: lead, Crumbs: crumbs(endpointLink(r, e)), Data: r.Form(f)}, err
+	return ui.Page{Template: "form.html", Title: title, Lead: lead, Crumbs: crumbs(r.Words, endpointLink(r, e)), Data: r.Form(f)}, err
 }
 
 func (w Webhooks) askRotate(r *ui.Request) (ui.Page, error) {
 	return w.confirm(
 		r,
-		"Rotate secret",
-		"Deliveries are signed with both secrets until you delete the old one. Receivers can switch without losing deliveries.",
-		ui.Form{Submit: "Create new secret"},
+		r.Words.T("webhooks.secret.title"),
+		r.Words.T("webhooks.secret.lead"),
+		ui.Form{Submit: r.Words.T("webhooks.secret.submit")},
 	)
 }
 
@@ -34,15 +33,15 @@ func (w Webhooks) rotate(r *ui.Request) (ui.Result, error) {
 	if err != nil {
 		return ui.Result{}, err
 	}
-	return secret("New secret", made), nil
+	return secret(r.Words, r.Words.T("webhooks.secret.done"), made), nil
 }
 
 func (w Webhooks) askSettle(r *ui.Request) (ui.Page, error) {
 	return w.confirm(
 		r,
-		"Delete old secret",
-		"Deliveries are signed with the new secret only. Receivers that only know the old secret will reject them.",
-		ui.Form{Submit: "Delete old secret", Danger: true},
+		r.Words.T("webhooks.settle.submit"),
+		r.Words.T("webhooks.settle.lead"),
+		ui.Form{Submit: r.Words.T("webhooks.settle.submit"), Danger: true},
 	)
 }
 
@@ -51,12 +50,12 @@ func (w Webhooks) settle(r *ui.Request) (ui.Result, error) {
 		_, err := webhook.Rotate(r.Context(), q, r.Org(), r.ID(), "")
 		return operator.Entry{Action: "webhook.secret_settled", Object: r.ID()}, err
 	})
-	return ui.Result{To: "webhooks/" + r.ID(), Notice: "Old secret deleted."}, err
+	return ui.Result{To: "webhooks/" + r.ID(), Notice: r.Words.T("webhooks.settle.notice")}, err
 }
 
 func (w Webhooks) askDelete(r *ui.Request) (ui.Page, error) {
-	return w.confirm(r, "Delete endpoint", "Pending deliveries and the delivery history are deleted too.",
-		ui.Form{Submit: "Delete endpoint", Danger: true})
+	return w.confirm(r, r.Words.T("webhooks.delete.submit"), r.Words.T("webhooks.delete.lead"),
+		ui.Form{Submit: r.Words.T("webhooks.delete.submit"), Danger: true})
 }
 
 func (w Webhooks) remove(r *ui.Request) (ui.Result, error) {
@@ -67,7 +66,7 @@ func (w Webhooks) remove(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "webhook.delete", Object: r.ID(), Before: auditView(was)}, err
 	})
-	return ui.Result{To: "webhooks", Notice: "Endpoint deleted."}, err
+	return ui.Result{To: "webhooks", Notice: r.Words.T("webhooks.delete.notice")}, err
 }
 
 // test sends an event of type test, outside the queue.
@@ -84,15 +83,15 @@ func (w Webhooks) test(r *ui.Request) (ui.Result, error) {
 	switch {
 	case fault != nil:
 		_, why, _ := strings.Cut(fault.Error(), ": ")
-		return ui.Result{To: to, Notice: "The test failed: " + why, Failed: true}, nil
+		return ui.Result{To: to, Notice: r.Words.T("webhooks.test.failed", "reason", why), Failed: true}, nil
 	case status < 200 || status > 299:
 		return ui.Result{
 			To:     to,
-			Notice: fmt.Sprintf("The endpoint returned %d after %d ms. Expected 2xx.", status, took.Milliseconds()),
+			Notice: r.Words.T("webhooks.test.status", "status", status, "milliseconds", took.Milliseconds()),
 			Failed: true,
 		}, nil
 	}
-	return ui.Result{To: to, Notice: fmt.Sprintf("Test delivered: %d after %d ms.", status, took.Milliseconds())}, nil
+	return ui.Result{To: to, Notice: r.Words.T("webhooks.test.delivered", "status", status, "milliseconds", took.Milliseconds())}, nil
 }
 
 func (w Webhooks) askReplay(r *ui.Request) (ui.Page, error) {
@@ -104,12 +103,11 @@ func (w Webhooks) askReplay(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	lead := ui.Plural(dead, "delivery has", "deliveries have") +
-		" failed. A replay uses the same event ids and a full retry schedule."
+	lead := r.Words.T("webhooks.replay.lead", "count", dead)
 	if e.DisabledAt != nil {
-		lead += " The endpoint is enabled again."
+		lead += " " + r.Words.T("webhooks.replay.lead.enabled")
 	}
-	return w.confirm(r, "Replay failed deliveries", lead, ui.Form{Submit: "Replay"})
+	return w.confirm(r, r.Words.T("webhooks.replay.title"), lead, ui.Form{Submit: r.Words.T("webhooks.replay.submit")})
 }
 
 // replay sends failed deliveries again and enables the endpoint.
@@ -133,7 +131,7 @@ func (w Webhooks) replayDelivery(r *ui.Request, endpoint, id string) (ui.Result,
 	if err == nil {
 		err = r.Log(operator.Entry{Action: "webhook.replay", Object: id, After: map[string]any{"notices": n}})
 	}
-	return ui.Result{To: "webhooks/" + endpoint, Notice: fmt.Sprintf("%d queued for delivery.", n)}, err
+	return ui.Result{To: "webhooks/" + endpoint, Notice: r.Words.T("webhooks.replay.notice", "count", n)}, err
 }
 
 func (w Webhooks) notice(r *ui.Request) (ui.Page, error) {
@@ -143,7 +141,7 @@ func (w Webhooks) notice(r *ui.Request) (ui.Page, error) {
 	}
 	e, err := webhook.Read(r.Context(), r.DB(), r.Org(), s.EndpointID)
 	return ui.Page{
-		Template: "notice.html", Title: s.Type, Lead: s.ID, Crumbs: crumbs(endpointLink(r, e)),
+		Template: "notice.html", Title: s.Type, Lead: s.ID, Crumbs: crumbs(r.Words, endpointLink(r, e)),
 		Data: map[string]any{"N": s, "Body": body},
 	}, err
 }

@@ -2,7 +2,6 @@ package calls
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +18,7 @@ func tagOptions(r *ui.Request, tags []string) []ui.Option {
 	if named := r.Query("tag"); named != "" && !slices.Contains(tags, named) {
 		tags = append(tags, named)
 	}
-	all := []ui.Option{{Label: "any"}}
+	all := []ui.Option{{Label: r.Words.T("ui.filter.any")}}
 	for _, t := range tags {
 		all = append(all, ui.Option{Value: t, Label: t})
 	}
@@ -32,8 +31,12 @@ const (
 	lowScore = "low"
 )
 
-func scoreOptions() []ui.Option {
-	all := []ui.Option{{Label: "any"}, {Value: anyScore, Label: "with a score"}, {Value: lowScore, Label: "1 or 2"}}
+func scoreOptions(words *ui.Words) []ui.Option {
+	all := []ui.Option{
+		{Label: words.T("ui.filter.any")},
+		{Value: anyScore, Label: words.T("calls.filters.score.any")},
+		{Value: lowScore, Label: words.T("calls.filters.score.low")},
+	}
 	for n := range 5 {
 		all = append(all, ui.Option{Value: strconv.Itoa(n + 1), Label: strconv.Itoa(n + 1)})
 	}
@@ -73,9 +76,9 @@ func backTo(r *ui.Request) string {
 	return to + "#marks"
 }
 
-// mark changes what operators added to a call, unless the form has a fault. The change returns the audit entry without its
+// annotate changes what operators added to a call, unless the form has a fault. The change returns the audit entry without its
 // object.
-func mark(r *ui.Request, notice string, fault error, change func(q db.Querier) (operator.Entry, error)) (ui.Result, error) {
+func annotate(r *ui.Request, notice string, fault error, change func(q db.Querier) (operator.Entry, error)) (ui.Result, error) {
 	done := ui.Result{To: backTo(r), Notice: notice}
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		err := store.HoldCall(r.Context(), q, r.Org(), r.ID())
@@ -99,7 +102,7 @@ func mark(r *ui.Request, notice string, fault error, change func(q db.Querier) (
 // can be erased and the log cannot.
 func tag(r *ui.Request) (ui.Result, error) {
 	if old := r.Text("remove"); old != "" {
-		return mark(r, "Tag removed.", nil, func(q db.Querier) (operator.Entry, error) {
+		return annotate(r, r.Words.T("calls.tag.removed"), nil, func(q db.Querier) (operator.Entry, error) {
 			had, err := store.RemoveTag(r.Context(), q, r.ID(), old)
 			if err != nil || !had {
 				return operator.Entry{}, err
@@ -108,7 +111,7 @@ func tag(r *ui.Request) (ui.Result, error) {
 		})
 	}
 	name, fault := store.NormalizeTag(r.Text("tag"))
-	return mark(r, "Tag added.", fault, func(q db.Querier) (operator.Entry, error) {
+	return annotate(r, r.Words.T("calls.tag.added"), fault, func(q db.Querier) (operator.Entry, error) {
 		added, err := store.AddTag(r.Context(), q, r.Org(), r.ID(), name, r.Session.Email)
 		if err != nil || !added {
 			return operator.Entry{}, err
@@ -121,9 +124,9 @@ func tag(r *ui.Request) (ui.Result, error) {
 func score(r *ui.Request) (ui.Result, error) {
 	n, fault := strconv.Atoi(r.Text("score"))
 	if fault != nil || n < 0 || n > 5 {
-		fault = errors.New("choose a score of 1 to 5")
+		fault = errors.New(r.Words.T("calls.score.invalid"))
 	}
-	return mark(r, "Score saved.", fault, func(q db.Querier) (operator.Entry, error) {
+	return annotate(r, r.Words.T("calls.score.saved"), fault, func(q db.Querier) (operator.Entry, error) {
 		before, err := store.SetScore(r.Context(), q, r.Org(), r.ID(), n, r.Session.Email)
 		if err != nil || before == n {
 			return operator.Entry{}, err
@@ -136,7 +139,7 @@ func score(r *ui.Request) (ui.Result, error) {
 // the text can be erased and the log cannot.
 func note(r *ui.Request) (ui.Result, error) {
 	if id := r.Text("delete"); id != "" {
-		return mark(r, "Note deleted.", nil, func(q db.Querier) (operator.Entry, error) {
+		return annotate(r, r.Words.T("calls.note.deleted"), nil, func(q db.Querier) (operator.Entry, error) {
 			had, err := store.DeleteNote(r.Context(), q, r.ID(), id)
 			if err != nil || !had {
 				return operator.Entry{}, err
@@ -147,9 +150,9 @@ func note(r *ui.Request) (ui.Result, error) {
 	text, fault := r.Text("note"), error(nil)
 	n := utf8.RuneCountInString(text)
 	if n == 0 || n > store.MaxNoteLen {
-		fault = fmt.Errorf("enter a note of 1 to %d characters", store.MaxNoteLen)
+		fault = errors.New(r.Words.T("calls.note.invalid", "limit", store.MaxNoteLen))
 	}
-	return mark(r, "Note added.", fault, func(q db.Querier) (operator.Entry, error) {
+	return annotate(r, r.Words.T("calls.note.added"), fault, func(q db.Querier) (operator.Entry, error) {
 		id, err := store.AddNote(r.Context(), q, r.ID(), text, r.Session.Email)
 		return operator.Entry{Action: "call.note", After: map[string]any{"note": id, "characters": n}}, err
 	})

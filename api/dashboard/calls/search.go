@@ -23,15 +23,15 @@ const without = "none"
 
 // countedFilters select calls as the Overview page counts them. The API does not have them.
 func countedFilters(words *ui.Words) []filter {
-	outcomes := []ui.Option{{Label: "any"}}
+	outcomes := []ui.Option{{Label: words.T("ui.filter.any")}}
 	for o := range overview.Outcomes {
-		outcomes = append(outcomes, ui.Option{Value: o.Key(), Label: o.String()})
+		outcomes = append(outcomes, ui.Option{Value: o.Key(), Label: words.Label("calls.outcome", o.Key())})
 	}
 	outcomes = append(
-		outcomes, ui.Option{Value: "dialed", Label: "Dialed, any result"},
-		ui.Option{Value: "connected", Label: "Answered by a person or a machine"},
+		outcomes, ui.Option{Value: "dialed", Label: words.T("calls.filters.outcome.dialed")},
+		ui.Option{Value: "connected", Label: words.T("calls.filters.outcome.connected")},
 	)
-	days, hours := []ui.Option{{Label: "any"}}, []ui.Option{{Label: "any"}}
+	days, hours := []ui.Option{{Label: words.T("ui.filter.any")}}, []ui.Option{{Label: words.T("ui.filter.any")}}
 	days = append(days, ui.WeekdayOptions(words)...)
 	for h := range 24 {
 		hours = append(hours, ui.Option{Value: strconv.Itoa(h), Label: fmt.Sprintf("%02d:00", h)})
@@ -40,13 +40,18 @@ func countedFilters(words *ui.Words) []filter {
 		return filter{Field: ui.Field{Name: name, Label: label, Kind: ui.Select, Options: options}, more: true, own: true}
 	}
 	return []filter{
-		choice("outcome", "Outcome", outcomes...),
-		choice("success", "Goal", ui.Option{Label: "any"}, ui.Option{Value: "yes", Label: "reached"},
-			ui.Option{Value: "no", Label: "not reached"}, ui.Option{Value: "known", Label: "known"}),
-		choice("has", "Has", ui.Option{Label: "any"}, ui.Option{Value: "response_time", Label: "a response time"},
-			ui.Option{Value: "cost", Label: "a known cost"}),
-		choice("weekday", "Weekday", days...),
-		choice("hour", "Hour", hours...),
+		choice("outcome", words.T("calls.filters.outcome.label"), outcomes...),
+		choice("success", words.T("calls.filters.success.label"), ui.Option{Label: words.T("ui.filter.any")},
+			ui.Option{Value: "yes", Label: words.T("calls.filters.success.yes")},
+			ui.Option{Value: "no", Label: words.T("calls.filters.success.no")}, ui.Option{
+				Value: "known",
+				Label: words.T("calls.filters.success.known"),
+			}),
+		choice("has", words.T("calls.filters.has.label"), ui.Option{Label: words.T("ui.filter.any")},
+			ui.Option{Value: "response_time", Label: words.T("calls.filters.has.response_time")},
+			ui.Option{Value: "cost", Label: words.T("calls.filters.has.cost")}),
+		choice("weekday", words.T("calls.filters.weekday.label"), days...),
+		choice("hour", words.T("calls.filters.hour.label"), hours...),
 	}
 }
 
@@ -89,7 +94,7 @@ func readSearch(r *ui.Request) (search, error) {
 		}
 	}
 	for _, f := range s.filters {
-		if err = s.check(f); err != nil {
+		if err = s.check(r.Words, f); err != nil {
 			return s, err
 		}
 	}
@@ -110,19 +115,19 @@ func readSearch(r *ui.Request) (search, error) {
 	}
 	s.counted()
 	s.text = s.query.Get("q")
-	return s, s.week(from, to, r.Zone())
+	return s, s.week(r.Words, from, to, r.Zone())
 }
 
 // check returns an error if the value of a filter is invalid. It writes times as the API reads them.
-func (s *search) check(f filter) error {
+func (s *search) check(words *ui.Words, f filter) error {
 	switch {
 	case f.Value == "":
 	case f.time && f.at.IsZero():
-		return control.Refuse(control.CodeInvalidFilter, f.Label+": enter a date and time")
+		return control.Refuse(control.CodeInvalidFilter, words.T("calls.filters.invalid.time", "filter", f.Label))
 	case f.time:
 		s.query.Set(f.Name, strconv.FormatInt(f.at.Unix(), 10))
 	case f.own && !slices.ContainsFunc(f.Options, func(o ui.Option) bool { return o.Value == f.Value }):
-		return control.Refuse(control.CodeInvalidFilter, f.Label+": choose one of the values")
+		return control.Refuse(control.CodeInvalidFilter, words.T("calls.filters.invalid.value", "filter", f.Label))
 	}
 	return nil
 }
@@ -138,8 +143,8 @@ func (s *search) days(r *ui.Request) (from, to time.Time, err error) {
 		}
 	}
 	if key := r.Query("range"); key != "" && from.IsZero() && to.IsZero() {
-		if from, to = rangeOf(key, time.Now(), r.Zone()); from.IsZero() {
-			return from, to, control.Refuse(control.CodeInvalidFilter, "Date: choose one of the ranges")
+		if from, to = rangeOf(r.Words, key, time.Now(), r.Zone()); from.IsZero() {
+			return from, to, control.Refuse(control.CodeInvalidFilter, r.Words.T("calls.filters.invalid.range"))
 		}
 		s.query.Set("range", key)
 		s.link.Set("range", key)
@@ -188,7 +193,7 @@ func (s *search) counted() {
 const maxWeekDays = 32
 
 // week selects by weekday and hour.
-func (s *search) week(from, to time.Time, zone *time.Location) error {
+func (s *search) week(words *ui.Words, from, to time.Time, zone *time.Location) error {
 	number := func(name string) int {
 		n, err := strconv.Atoi(s.query.Get(name))
 		if err != nil {
@@ -207,7 +212,7 @@ func (s *search) week(from, to time.Time, zone *time.Location) error {
 		from = to.AddDate(0, 0, -maxWeekDays+1)
 	}
 	if to.Sub(from) > maxWeekDays*24*time.Hour {
-		return control.Refuse(control.CodeInvalidFilter, fmt.Sprintf("Weekday and Hour: choose a time range of at most %d days", maxWeekDays))
+		return control.Refuse(control.CodeInvalidFilter, words.T("calls.filters.invalid.weekday", "days", maxWeekDays))
 	}
 	for _, span := range overview.Spans(from, to, zone, weekday, hour) {
 		s.narrow.Created = append(s.narrow.Created, store.Span(span))
@@ -239,19 +244,19 @@ type dayRange struct {
 	first, last int // days before today
 }
 
-func dayRanges() []dayRange {
+func dayRanges(words *ui.Words) []dayRange {
 	return []dayRange{
-		{Key: "today", Label: "Today"},
-		{Key: "yesterday", Label: "Yesterday", first: 1, last: 1},
-		{Key: "week", Label: "7 days", first: 6},
-		{Key: "month", Label: "30 days", first: 29},
+		{Key: "today", Label: words.T("calls.range.today")},
+		{Key: "yesterday", Label: words.T("calls.range.yesterday"), first: 1, last: 1},
+		{Key: "week", Label: words.T("calls.range.week"), first: 6},
+		{Key: "month", Label: words.T("calls.range.month"), first: 29},
 	}
 }
 
 // rangeOf returns the days of a range; the zero time if there is no such range.
-func rangeOf(key string, now time.Time, zone *time.Location) (from, to time.Time) {
+func rangeOf(words *ui.Words, key string, now time.Time, zone *time.Location) (from, to time.Time) {
 	y, m, d := now.In(zone).Date()
-	for _, r := range dayRanges() {
+	for _, r := range dayRanges(words) {
 		if r.Key == key {
 			return time.Date(y, m, d-r.first, 0, 0, 0, 0, zone), time.Date(y, m, d-r.last+1, 0, 0, 0, 0, zone)
 		}
@@ -260,9 +265,9 @@ func rangeOf(key string, now time.Time, zone *time.Location) (from, to time.Time
 }
 
 // rangeLinks returns links to the ranges, with the other filters as they are.
-func rangeLinks(path string, link url.Values) []dayRange {
+func rangeLinks(words *ui.Words, path string, link url.Values) []dayRange {
 	own := link.Has("created_after") || link.Has("created_before")
-	all := append([]dayRange{{Label: "All"}}, dayRanges()...)
+	all := append([]dayRange{{Label: words.T("calls.range.all")}}, dayRanges(words)...)
 	for i := range all {
 		to := maps.Clone(link)
 		for _, name := range []string{"created_after", "created_before", "range"} {
@@ -283,9 +288,9 @@ type order struct {
 }
 
 // orderLinks returns links to the common orders, with the filters as they are.
-func orderLinks(path string, link url.Values) []order {
+func orderLinks(words *ui.Words, path string, link url.Values) []order {
 	var all []order
-	for _, o := range []struct{ key, label string }{{"", "Newest first"}, {slowestFirst, "Slowest response first"}} {
+	for _, o := range []struct{ key, label string }{{"", words.T("calls.order.newest")}, {slowestFirst, words.T("calls.order.slowest")}} {
 		to := maps.Clone(link)
 		if to.Del("order"); o.key != "" {
 			to.Set("order", o.key)

@@ -15,7 +15,7 @@ import (
 )
 
 // options returns the choices of a select. It always has the value that is saved.
-func options(all []agents.Choice, serves, saved string) []ui.Option {
+func options(words *ui.Words, all []agents.Choice, serves, saved string) []ui.Option {
 	var list []ui.Option
 	for _, c := range all {
 		if c.Serves != serves {
@@ -26,21 +26,21 @@ func options(all []agents.Choice, serves, saved string) []ui.Option {
 			o.Label += " (" + c.Title + ")"
 		}
 		if !c.Configured {
-			o.Label += ": no key configured"
+			o.Label = words.T("agents.provider.no_key", "provider", o.Label)
 		}
 		list = append(list, o)
 	}
 	if saved != "" && !slices.ContainsFunc(list, func(o ui.Option) bool { return o.Value == saved }) {
-		list = append(list, ui.Option{Value: saved, Label: saved + ": not configured"})
+		list = append(list, ui.Option{Value: saved, Label: words.T("agents.provider.not_configured", "saved", saved)})
 	}
 	if saved == "" {
-		list = append([]ui.Option{{Label: "Choose a provider"}}, list...)
+		list = append([]ui.Option{{Label: words.T("agents.provider.choose")}}, list...)
 	}
 	return list
 }
 
-// A pace limits how often and how many at once operators may use a provider for a test.
-type pace struct {
+// A limiter limits how often and how many at once operators may use a provider for a test.
+type limiter struct {
 	perMinute, perPerson, inAll int // starts a minute and person; running at once for a person, and in all
 
 	mu      sync.Mutex
@@ -51,7 +51,7 @@ type pace struct {
 }
 
 // begin admits a test of a person. The caller must call end if err is nil.
-func (p *pace) begin(who string, now time.Time) (end func(), err error) {
+func (p *limiter) begin(words *ui.Words, who string, now time.Time) (end func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.started == nil || now.Sub(p.since) >= time.Minute {
@@ -60,11 +60,11 @@ func (p *pace) begin(who string, now time.Time) (end func(), err error) {
 	switch {
 	case p.started[who] >= p.perMinute:
 		wait := p.since.Add(time.Minute).Sub(now).Round(time.Second)
-		return nil, ui.Invalid("", fmt.Sprintf("Too many tests in a minute. Try again in %d s.", max(1, wait/time.Second)))
+		return nil, ui.Invalid("", words.T("agents.limit.per_minute", "seconds", int(max(1, wait/time.Second))))
 	case p.running[who] >= p.perPerson:
-		return nil, ui.Invalid("", "A test of yours is still running. Wait until it ends.")
+		return nil, ui.Invalid("", words.T("agents.limit.per_person"))
 	case p.all >= p.inAll:
-		return nil, ui.Invalid("", "Too many tests are running. Try again shortly.")
+		return nil, ui.Invalid("", words.T("agents.limit.total"))
 	}
 	if p.running == nil {
 		p.running = map[string]int{}
@@ -90,7 +90,7 @@ const (
 
 // samples are the latest samples of voices.
 type samples struct {
-	pace pace
+	limiter limiter
 
 	mu    sync.Mutex
 	since time.Time // when the cache was emptied last
@@ -98,7 +98,7 @@ type samples struct {
 	by    map[string][]byte // WAV files
 }
 
-func newSamples() *samples { return &samples{pace: pace{perMinute: 12, perPerson: 2, inAll: 4}} }
+func newSamples() *samples { return &samples{limiter: limiter{perMinute: 12, perPerson: 2, inAll: 4}} }
 
 func (s *samples) find(key string, now time.Time) []byte {
 	s.mu.Lock()
@@ -151,7 +151,7 @@ func (a Agents) sample(r *ui.Request) error {
 
 func (a Agents) sampleOf(r *ui.Request) ([]byte, error) {
 	if a.Tester == nil {
-		return nil, ui.Invalid("", "This server has no voices.")
+		return nil, ui.Invalid("", r.Words.T("agents.sample.invalid.no_voice"))
 	}
 	var d agents.Definition
 	if id := r.Text("agent"); id != "" { // with the options of the agent, such as its speed
@@ -167,13 +167,13 @@ func (a Agents) sampleOf(r *ui.Request) ([]byte, error) {
 	e := &d.Speech.TTS
 	e.Provider, e.Model, e.Voice, e.OrgID, e.Fallback = r.Text("provider"), r.Text("model"), r.Text("voice"), r.Org(), nil
 	if len(e.Provider)+len(e.Model)+len(e.Voice)+len(d.Language) > 1000 {
-		return nil, ui.Invalid("", "The names are too long.")
+		return nil, ui.Invalid("", r.Words.T("agents.sample.invalid.too_long"))
 	}
 	key := e.Key() + " " + d.Language
 	if wav := a.samples.find(key, time.Now()); wav != nil {
 		return wav, nil
 	}
-	end, err := a.samples.pace.begin(r.Session.ID, time.Now())
+	end, err := a.samples.limiter.begin(r.Words, r.Session.ID, time.Now())
 	if err != nil {
 		return nil, err
 	}

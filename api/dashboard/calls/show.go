@@ -81,13 +81,14 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	o := one{
-		row: show(r.Words, call), Call: call, Live: unsettled(call), By: r.Words.Label("ui.ended_by", string(call.HangupBy)),
+		row: newRow(r.Words, call), Call: call, Live: unsettled(call), By: r.Words.Label("ui.ended_by", string(call.HangupBy)),
 		Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
-		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(call.RecordingStatus),
+		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(r.Words, call.RecordingStatus),
 		File:      call.ID + path.Ext(call.RecordingKey),
-		Analysis:  analysis(call.Analysis),
-		Variables: pairs(call.Variables), Metadata: pairs(call.Metadata), AMD: evidence(call.AMD), Transfer: transfer(call.Transfer, r),
-		Cost: costOf(call.Cost), Query: list.suffix(), TagChoice: list.tags,
+		Analysis:  analysis(r.Words, call.Analysis),
+		Variables: pairs(r.Words, call.Variables), Metadata: pairs(r.Words, call.Metadata), AMD: evidence(r.Words, call.AMD),
+		Transfer: transfer(call.Transfer, r),
+		Cost:     costOf(r.Words, call.Cost), Query: list.suffix(), TagChoice: list.tags,
 		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
 	if call.Reason != "" {
@@ -101,7 +102,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		o.Ring = max(0, until.Sub(rang))
 	}
 	var stretches []chart.Stretch
-	o.Lines, stretches = transcript(c.API.View.Call(call, said).Transcript)
+	o.Lines, stretches = transcript(r.Words, c.API.View.Call(call, said).Transcript)
 	placeTurns(o.Turns, o.Lines)
 	if i := slices.IndexFunc(o.Turns, func(t chart.Turn) bool { return t.Slowest }); i >= 0 {
 		o.Slowest = &o.Turns[i]
@@ -123,7 +124,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "one.html", Title: o.Number, Lead: strings.TrimPrefix(call.Name+" · "+call.AgentName, " · "),
-		Crumbs: []ui.Link{{Label: "Calls", Path: "calls" + o.Query}}, Data: o,
+		Crumbs: []ui.Link{{Label: r.Words.T("calls.link.calls"), Path: "calls" + o.Query}}, Data: o,
 	}, nil
 }
 
@@ -146,30 +147,30 @@ func unsettled(c control.Call) bool {
 }
 
 // noRecordingText says why there is no recording.
-func noRecordingText(s control.RecordingStatus) string {
+func noRecordingText(words *ui.Words, s control.RecordingStatus) string {
 	switch s {
 	case control.RecordingInProgress:
-		return "Recording in progress. It is available after the call."
+		return words.T("calls.no_recording.in_progress")
 	case control.RecordingFinalizing:
-		return "Storing the recording…"
+		return words.T("calls.no_recording.storing")
 	case control.RecordingFailed:
-		return "The recording could not be stored."
+		return words.T("calls.no_recording.failed")
 	case control.RecordingDisabled:
-		return "Recording is off for this agent."
+		return words.T("calls.no_recording.off")
 	case control.RecordingNone, control.RecordingReady:
 	}
-	return "No recording."
+	return words.T("calls.no_recording.none")
 }
 
 // Compressed reports whether the browser must decode the recording to draw its waveform.
 func (o one) Compressed() bool { return path.Ext(o.RecordingKey) == ".opus" }
 
-func transcript(said []callview.Line) ([]line, []chart.Stretch) {
+func transcript(words *ui.Words, said []callview.Line) ([]line, []chart.Stretch) {
 	all := make([]line, len(said))
 	var stretches []chart.Stretch
 	for i, l := range said {
 		x := line{
-			Role: string(l.Role), Who: strings.ReplaceAll(string(l.Role), "_", " "), Text: l.Text, Start: l.StartS, End: l.EndS,
+			Role: string(l.Role), Who: words.Label("ui.role", string(l.Role)), Text: l.Text, Start: l.StartS, End: l.EndS,
 			At: clock(l.StartS), Turn: l.Turn, Interrupted: l.Interrupted, Spoken: l.EndS > l.StartS,
 		}
 		if x.Spoken && (x.Role == "agent" || x.Role == "caller") {
@@ -199,15 +200,15 @@ func clock(seconds float64) string {
 }
 
 // pairs returns the members of an object sorted by name.
-func pairs(m map[string]any) []pair {
+func pairs(words *ui.Words, m map[string]any) []pair {
 	all := make([]pair, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, pair{name, text(m[name])})
+		all = append(all, pair{name, text(words, m[name])})
 	}
 	return all
 }
 
-func text(v any) string {
+func text(words *ui.Words, v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -215,9 +216,9 @@ func text(v any) string {
 		return "–"
 	case bool:
 		if v {
-			return "yes"
+			return words.T("calls.value.yes")
 		}
-		return "no"
+		return words.T("calls.value.no")
 	default:
 		b, err := json.Marshal(v)
 		if err != nil {
@@ -228,21 +229,19 @@ func text(v any) string {
 }
 
 // analysis returns the fields that every agent has before those that the agent defines.
-func analysis(raw json.RawMessage) []pair {
+func analysis(words *ui.Words, raw json.RawMessage) []pair {
 	var m map[string]any
 	if json.Unmarshal(raw, &m) != nil {
 		return nil
 	}
 	var all []pair
-	for _, known := range []pair{
-		{"summary", "Summary"}, {"success", "Success"}, {"sentiment", "Sentiment"}, {"in_voicemail", "In voicemail"}, {"opt_out", "Opted out"},
-	} {
-		if v, ok := m[known.Name]; ok {
-			all = append(all, pair{known.Value, text(v)})
-			delete(m, known.Name)
+	for _, name := range []string{"summary", "success", "sentiment", "in_voicemail", "opt_out"} {
+		if v, ok := m[name]; ok {
+			all = append(all, pair{words.Label("calls.analysis", name), text(words, v)})
+			delete(m, name)
 		}
 	}
-	return append(all, pairs(m)...)
+	return append(all, pairs(words, m)...)
 }
 
 // transfer describes the transfer of a call.
@@ -253,18 +252,23 @@ func transfer(raw json.RawMessage, r *ui.Request) []pair {
 	}
 	by := "SIP REFER"
 	if t.Bridged {
-		by = "a second leg"
+		by = r.Words.T("calls.transfer.second_leg")
 	}
-	all := []pair{{"To", ui.FormatNumber(t.To)}, {"Result", t.Status}, {"Through", by}}
+	all := []pair{
+		{r.Words.T("calls.transfer.to"), ui.FormatNumber(t.To)}, {
+			r.Words.T("calls.transfer.result"),
+			t.Status,
+		}, {r.Words.T("calls.transfer.through"), by},
+	}
 	if t.At > 0 {
 		at := time.UnixMilli(int64(t.At * 1000))
-		all = append(all, pair{"Time", ui.DatesOf(r.Member).Second(at)})
+		all = append(all, pair{r.Words.T("calls.transfer.time"), ui.DatesOf(r.Member).Second(at)})
 	}
 	return all
 }
 
 // evidence describes the answer detection.
-func evidence(raw json.RawMessage) string {
+func evidence(words *ui.Words, raw json.RawMessage) string {
 	var a struct {
 		Confidence float64
 		Evidence   any
@@ -273,9 +277,9 @@ func evidence(raw json.RawMessage) string {
 	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil {
 		return ""
 	}
-	s := fmt.Sprintf("%.0f %% confidence after %.1f s", 100*a.Confidence, a.MS/1000)
+	s := words.T("calls.answer_detection", "percent", fmt.Sprintf("%.0f", 100*a.Confidence), "seconds", fmt.Sprintf("%.1f", a.MS/1000))
 	if a.Evidence != nil {
-		s += ": " + strings.ReplaceAll(strings.Trim(text(a.Evidence), `[]"`), `","`, ", ")
+		s += ": " + strings.ReplaceAll(strings.Trim(text(words, a.Evidence), `[]"`), `","`, ", ")
 	}
 	return s
 }
@@ -306,7 +310,7 @@ func (c *Calls) end(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	if before.Status.Over() {
-		return ui.Result{To: back, Notice: "The call has already ended."}, nil
+		return ui.Result{To: back, Notice: r.Words.T("calls.end.over")}, nil
 	}
 	after, err := c.Store.End(r.Context(), r.Org(), r.ID())
 	if err != nil {
@@ -321,9 +325,9 @@ func (c *Calls) end(r *ui.Request) (ui.Result, error) {
 		},
 	)
 	if after.Status.Over() {
-		return ui.Result{To: back, Notice: "Call canceled before dialing."}, err
+		return ui.Result{To: back, Notice: r.Words.T("calls.end.canceled")}, err
 	}
-	return ui.Result{To: back, Notice: "Hanging up."}, err
+	return ui.Result{To: back, Notice: r.Words.T("calls.end.notice")}, err
 }
 
 func (c *Calls) replay(r *ui.Request) (ui.Result, error) {
@@ -338,12 +342,12 @@ func (c *Calls) replay(r *ui.Request) (ui.Result, error) {
 	}
 	if _, err = webhook.Replay(r.Context(), c.Store.Pool, all[i].ID, r.Ticked("enable")); err != nil {
 		if all[i].Disabled && !r.Ticked("enable") {
-			back.Notice, back.Failed = "The endpoint is disabled. Enable it with the replay or under Webhooks.", true
+			back.Notice, back.Failed = r.Words.T("calls.replay.disabled"), true
 			return back, nil
 		}
 		return back, err
 	}
-	back.Notice = "Delivery queued again with the same id."
+	back.Notice = r.Words.T("calls.replay.notice")
 	return back, r.Log(
 		operator.Entry{
 			Action: "webhook.replay",

@@ -75,8 +75,8 @@ func TestMarkLimits(t *testing.T) {
 		{"tags", "tag", "one more", "a call has at most 20 tags"},
 		{"score", "score", "6", "Choose a score of 1 to 5"},
 		{"score", "score", "", "Choose a score of 1 to 5"},
-		{"notes", "note", " ", "Enter a note of 1 to 4000 characters"},
-		{"notes", "note", strings.Repeat("é", 4001), "Enter a note of 1 to 4000 characters"},
+		{"notes", "note", " ", "Enter a note of 1 to 4,000 characters"},
+		{"notes", "note", strings.Repeat("é", 4001), "Enter a note of 1 to 4,000 characters"},
 		{"notes", "note", strings.Repeat("é", 4000), "Note added."},
 		{"notes", "note", "one more", "a call has at most 100 notes"},
 	} {
