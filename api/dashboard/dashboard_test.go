@@ -1,7 +1,13 @@
 package dashboard_test
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"html"
+	"io"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,7 +22,12 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 // routes returns all routes with real ids in their paths.
 func routes(t *testing.T, h *dashtest.Env, name string) []ui.Route {
 	t.Helper()
-	ids := h.Furnish(t, name)
+	return routesTo(t, h, h.Furnish(t, name))
+}
+
+// routesTo returns all routes with these ids in their paths.
+func routesTo(t *testing.T, h *dashtest.Env, ids map[string]string) []ui.Route {
+	t.Helper()
 	f, err := h.Dashboard.Frame()
 	if err != nil {
 		t.Fatal(err)
@@ -229,5 +240,74 @@ func TestAssets(t *testing.T) {
 	}
 	if a := b.Get("/dashboard/assets/../frame.go"); a.Status != http.StatusNotFound {
 		t.Errorf("an unknown asset: %d", a.Status)
+	}
+}
+
+// maxPageSize is the size limit of a page with its styles, scripts and icon, compressed.
+const maxPageSize = 150 << 10
+
+// packedSize returns the size of a text in bytes after compression.
+func packedSize(t *testing.T, text string) int {
+	t.Helper()
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := io.WriteString(z, text)
+	if err = errors.Join(err, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Len()
+}
+
+// TestPageSizes checks the size of each page of an organization with long lists, and that all it loads is from this server.
+func TestPageSizes(t *testing.T) {
+	h := dashtest.New(t)
+	all := routesTo(t, h, h.FurnishMany(t))
+	h.FurnishFigures(t, 2000)
+	b := h.SignIn(t, "ada")
+	loads := regexp.MustCompile(`<(?:link|script|img|audio|iframe|source)\b[^>]*? (?:href|src)="([^"]+)"`)
+	client, err := os.ReadFile("../../webrtc/jsclient/parley.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	assets := map[string]int{} // sizes by path
+	for _, r := range all {
+		if r.Show == nil || r.Root || strings.HasSuffix(r.Path, "/lend") || r.Path == "campaigns/columns" || r.Path == "campaigns/importing" {
+			continue
+		}
+		a := b.Get(r.Path)
+		if a.Status != http.StatusOK {
+			t.Errorf("%s: %d %s", r.Path, a.Status, a.Text())
+			continue
+		}
+		page := packedSize(t, a.Body)
+		size := page
+		for _, m := range loads.FindAllStringSubmatch(a.Body, -1) {
+			path := html.UnescapeString(m[1])
+			if !strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "data:") {
+				t.Errorf("%s loads %.80s", r.Path, path)
+			}
+			if !strings.HasPrefix(path, "/dashboard/assets/") { // a recording or a generated picture
+				continue
+			}
+			if assets[path] == 0 {
+				text := b.Get(path).Body
+				assets[path] = packedSize(t, text)
+				if strings.Contains(text, `import("/rtc/parley.js")`) {
+					text = strings.ReplaceAll(text, `import("/rtc/parley.js")`, "")
+					assets[path] += packedSize(t, string(client))
+				}
+				if strings.Contains(text, "url(") || strings.Contains(text, "@import") || strings.Contains(text, "import(") {
+					t.Errorf("%s loads more files", path)
+				}
+			}
+			size += assets[path]
+		}
+		t.Logf("%-60s %6d bytes compressed, %6d without assets", r.Path, size, page)
+		if size > maxPageSize {
+			t.Errorf("%s has %d bytes", r.Path, size)
+		}
+	}
+	if len(assets) < 8 {
+		t.Errorf("%d assets: the test is ineffective", len(assets))
 	}
 }
