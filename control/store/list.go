@@ -24,9 +24,11 @@ type Page struct {
 }
 
 // List scans defaultScan calls first, and then scanGrowth times as many in each further round, until the page is full
-// or listTimeout has passed.
+// or listTimeout has passed. If it selects by tag or score, it scans markedScan times as many calls as the page has first,
+// because each of them is found among many others.
 const (
 	defaultScan = 1000
+	markedScan  = 4
 	scanGrowth  = 4
 	listTimeout = 2 * time.Second
 )
@@ -51,7 +53,7 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 		if f.Slowest {
 			next = listSlowest
 		}
-		for scan := cmp.Or(s.Scan, defaultScan); ; scan *= scanGrowth {
+		for scan := firstScan(f, cmp.Or(s.Scan, defaultScan)); ; scan *= scanGrowth {
 			part, err := next(ctx, tx, rest, scan)
 			if err != nil {
 				return err
@@ -69,6 +71,14 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 		return Page{}, fmt.Errorf("list calls: %w", err)
 	}
 	return p, nil
+}
+
+// firstScan returns how many calls to scan first, at most some.
+func firstScan(f Filter, some int) int {
+	if f.Tag != "" || len(f.Scores) > 0 {
+		return min(some, markedScan*f.Limit)
+	}
+	return some
 }
 
 // listOnce scans the next calls, as many as the argument scan, and returns those that match the filter.

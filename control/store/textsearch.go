@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -17,19 +18,24 @@ const (
 	// matchesPerScan times Store.Scan is the number of matching calls of a span above which a search takes shorter
 	// spans. maxHourMatches is the number of matches that it reads of one hour; further ones are not found.
 	matchesPerScan, maxHourMatches = 2, 50_000
+	// fewMatches times the matches of a span is the expected number of all matches up to which a search tries to read all.
+	fewMatches = 5
+	// quickSpan is the time that a span may take before a longer one. The time grows with the calls of the span.
+	quickSpan = 20 * time.Millisecond
 	// beforeIDs is less than any id.
 	beforeIDs = " "
 )
 
 // A textSearch lists the calls whose transcripts match a text query. It reads span after span, in list order, because an
 // index of words has no order: a word may be in most of a million calls. It takes shorter spans where matches are many,
-// and longer ones where they are few. If the first span does not fill the page, it reads all matches at once if they
-// are few.
+// and longer ones where they are few and are found quickly. If the first span does not fill the page, it reads all matches
+// at once if they are few.
 type textSearch struct {
 	tx        pgx.Tx
 	f, rest   Filter
 	most      int // matches of a span
 	page      Page
+	dense     []Span    // spans with too many matches
 	from, end time.Time // the search begins at from and ends at end; it is earlier than from in descending order
 }
 
@@ -57,18 +63,17 @@ func listText(ctx context.Context, tx pgx.Tx, f Filter, scan int, began time.Tim
 	}
 	at, l, tried := s.from, dayLevel, false
 	for {
-		span := spanOf(at, l)
-		if !f.Ascending {
-			span = spanOf(at.Add(-1), l)
-		}
-		ids, dense, err := s.matches(ctx, orgMark(f.OrgID)+hourMark(span.From, l)+"':*", l)
+		span, asked := s.spanAt(at, l), time.Now()
+		ids, err := s.matchesOf(ctx, span, l)
 		if err != nil {
 			return Page{}, err
 		}
-		if dense {
+		if len(ids) > s.most && l < hourLevel {
+			s.dense = append(s.dense, span)
 			l = shorter(l)
 			continue
 		}
+		quick := time.Since(asked) < quickSpan
 		if err = s.take(ctx, ids); err != nil {
 			return Page{}, err
 		}
@@ -81,17 +86,38 @@ func listText(ctx context.Context, tx pgx.Tx, f Filter, scan int, began time.Tim
 				return s.page, fault
 			}
 		}
-		if len(ids) < s.most/8 && l > yearLevel {
-			l -= 2
+		if quick && len(ids) < s.most/8 {
+			l = s.longer(at, l)
 		}
 	}
 }
 
-func shorter(l level) level { return min(l+2, hourLevel) }
+func shorter(l level) level { return min(l+1, hourLevel) }
+
+// longer returns the next longer level, unless its next span is known to have too many matches.
+func (s *textSearch) longer(at time.Time, l level) level {
+	if l == yearLevel {
+		return l
+	}
+	next := s.spanAt(at, l-1)
+	if slices.ContainsFunc(s.dense, func(d Span) bool { return !d.From.Before(next.From) && !d.To.After(next.To) }) {
+		return l
+	}
+	return l - 1
+}
+
+// spanAt returns the next span of a level from a time on, in list order.
+func (s *textSearch) spanAt(at time.Time, l level) Span {
+	if !s.f.Ascending {
+		at = at.Add(-1)
+	}
+	return spanOf(at, l)
+}
 
 // begin finds where the search begins and ends. It returns false if there are no calls.
 func (s *textSearch) begin(ctx context.Context) (bool, error) {
-	if _, err := s.tx.Exec(ctx, "SET LOCAL enable_seqscan = off"); err != nil {
+	// With little memory, the index finds pages instead of rows, and all rows of these pages are read.
+	if _, err := s.tx.Exec(ctx, "SET LOCAL enable_seqscan = off; SET LOCAL work_mem = '64MB'"); err != nil {
 		return false, err
 	}
 	from, to, ok, err := createdBetween(ctx, s.tx, s.f)
@@ -112,17 +138,20 @@ func (s *textSearch) begin(ctx context.Context) (bool, error) {
 	return from.Before(to), nil
 }
 
-// matches returns the calls that match the query and a mark of a level, and reports whether they are too many. Those of
-// an hour never are.
-func (s *textSearch) matches(ctx context.Context, mark string, l level) (ids []string, dense bool, err error) {
-	most := s.most
+// matchesOf returns the matches of a span. If they are more than s.most, it returns not all of them, except for an hour.
+func (s *textSearch) matchesOf(ctx context.Context, span Span, l level) ([]string, error) {
+	mark := "'" + orgMark(s.f.OrgID) + hourMark(span.From, l) + "'"
 	if l == hourLevel {
-		most = maxHourMatches
+		return s.matches(ctx, mark, maxHourMatches)
 	}
-	ids, err = db.Collect(ctx, s.tx, "", pgx.RowTo[string],
+	return s.matches(ctx, mark+":*", s.most+1) // the marks of the span's hours begin so
+}
+
+// matches returns calls that match the query and a mark.
+func (s *textSearch) matches(ctx context.Context, mark string, most int) ([]string, error) {
+	return db.Collect(ctx, s.tx, "", pgx.RowTo[string],
 		"SELECT call_id FROM call_words WHERE words @@ (websearch_to_tsquery('"+wordConfig+"', $1) && $2::tsquery) LIMIT $3",
-		pgx.QueryExecModeExec, lowerText(s.f.Text), "'"+mark, most+1)
-	return ids, len(ids) > most && l != hourLevel, err
+		pgx.QueryExecModeExec, lowerText(s.f.Text), mark, most)
 }
 
 // take adds the calls that also meet the other conditions.
@@ -139,14 +168,34 @@ func (s *textSearch) take(ctx context.Context, ids []string) error {
 
 // takeAll takes all matches at once. It returns false if they are many.
 func (s *textSearch) takeAll(ctx context.Context) (bool, error) {
-	ids, dense, err := s.matches(ctx, orgMark(s.f.OrgID)+"'", yearLevel)
-	if err != nil || dense {
+	expected, err := s.expected(ctx)
+	if err != nil || expected > float64(fewMatches*s.most) {
+		return false, err
+	}
+	ids, err := s.matches(ctx, "'"+orgMark(s.f.OrgID)+"'", s.most+1)
+	if err != nil || len(ids) > s.most {
 		return false, err
 	}
 	if err = s.take(ctx, ids); err == nil {
 		s.cut()
 	}
 	return true, err
+}
+
+// expected returns the number of matches that the planner expects, from its statistics of words. A count would read what
+// the index has of frequent words.
+func (s *textSearch) expected(ctx context.Context) (float64, error) {
+	var plan []struct {
+		Plan struct {
+			Rows float64 `json:"Plan Rows"`
+		}
+	}
+	err := s.tx.QueryRow(ctx, "EXPLAIN (FORMAT json) SELECT FROM call_words WHERE words @@ websearch_to_tsquery('"+wordConfig+"', $1)",
+		pgx.QueryExecModeExec, lowerText(s.f.Text)).Scan(&plan)
+	if err != nil || len(plan) == 0 {
+		return 0, err
+	}
+	return plan[0].Plan.Rows, nil
 }
 
 // next returns where the next span begins.

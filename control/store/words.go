@@ -151,12 +151,15 @@ func orgMark(orgID string) string {
 // A level is the length of a span of time, as the number of characters of its mark.
 type level int
 
-// Levels, in UTC.
+// Levels, in UTC. The span of a level with ten in its name has the months, days or hours with the same first digit.
 const (
-	yearLevel  level = 2
-	monthLevel level = 4
-	dayLevel   level = 6
-	hourLevel  level = 8
+	yearLevel level = 2 + iota
+	tenMonthsLevel
+	monthLevel
+	tenDaysLevel
+	dayLevel
+	tenHoursLevel
+	hourLevel
 )
 
 // hourMark returns the mark of the span of a level that contains a time. It is the beginning of the marks of the
@@ -165,17 +168,31 @@ func hourMark(at time.Time, l level) string { return at.UTC().Format("06010215")
 
 // spanOf returns the span of a level that contains a time.
 func spanOf(at time.Time, l level) Span {
-	y, m, d := at.UTC().Date()
-	day := func(y int, m time.Month, d int) time.Time { return time.Date(y, m, d, 0, 0, 0, 0, time.UTC) }
+	at = at.UTC()
+	y, m, d := at.Date()
+	h := at.Hour()
+	begin := func(m time.Month, d, h int) time.Time { return time.Date(y, m, d, h, 0, 0, 0, time.UTC) }
 	switch l {
 	case yearLevel:
-		return Span{day(y, 1, 1), day(y+1, 1, 1)}
+		return Span{begin(1, 1, 0), begin(13, 1, 0)}
+	case tenMonthsLevel:
+		from := m / 10 * 10
+		return Span{begin(max(from, 1), 1, 0), begin(min(from+10, 13), 1, 0)}
 	case monthLevel:
-		return Span{day(y, m, 1), day(y, m+1, 1)}
+		return Span{begin(m, 1, 0), begin(m+1, 1, 0)}
+	case tenDaysLevel:
+		from := d / 10 * 10
+		to := begin(m, from+10, 0)
+		if next := begin(m+1, 1, 0); next.Before(to) {
+			to = next
+		}
+		return Span{begin(m, max(from, 1), 0), to}
 	case dayLevel:
-		return Span{day(y, m, d), day(y, m, d+1)}
+		return Span{begin(m, d, 0), begin(m, d+1, 0)}
+	case tenHoursLevel:
+		from := h / 10 * 10
+		return Span{begin(m, d, from), begin(m, d, min(from+10, 24))}
 	case hourLevel:
 	}
-	from := at.UTC().Truncate(time.Hour)
-	return Span{from, from.Add(time.Hour)}
+	return Span{begin(m, d, h), begin(m, d, h+1)}
 }
