@@ -83,16 +83,18 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 	if d.Identity != nil {
 		people = access.People{OnlyIdentity: d.Identity.Only, Provider: d.Identity.Host()}
 	}
+	work := &campaigns.Campaigns{
+		API: d.Campaigns, Calls: d.Store, Imports: d.Imports, Currency: pricing.CurrencyOf(d.Store.Prices),
+		Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
+	}
+	idle := func(r *ui.Request, ids []string) ([]campaigns.Idle, error) { return campaigns.FindIdle(work, r, ids) }
 	for _, open := range []func() (ui.Module, error){
 		(&live.Live{
 			Campaigns: d.Campaigns.Store, Calls: d.Calls, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers,
 			Currency: pricing.CurrencyOf(d.Store.Prices),
-			Agents:   d.Agents, Checks: d.Checks,
+			Agents:   d.Agents, Checks: d.Checks, Idle: idle,
 		}).Module,
-		(&campaigns.Campaigns{
-			API: d.Campaigns, Imports: d.Imports, Currency: pricing.CurrencyOf(d.Store.Prices),
-			Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
-		}).Module,
+		work.Module,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Module,
 		agents.Agents{Calls: d.Calls, Providers: d.Agents, Choices: d.Choices, Tester: d.Tester}.Module,
 		trunks.Trunks{TrunkStatus: d.TrunkStatus}.Module,

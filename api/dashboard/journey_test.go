@@ -67,7 +67,7 @@ func TestLargeCampaignInBrowser(t *testing.T) {
 	}
 	id := h.Text(t, "SELECT id FROM campaigns")
 	b.Press("Live")
-	b.Press("Pause all campaigns")
+	b.Press("Stop calls")
 	b.Press("Pause 1 campaign")
 	if got := status(t, h, id); got != "paused" {
 		t.Errorf("the campaign is %s", got)

@@ -280,7 +280,7 @@ func TestPauseAllInBrowser(t *testing.T) {
 	b := h.Chrome(t)
 	b.SignIn("oscar")
 	b.Press("Live")
-	b.Press("Pause all campaigns")
+	b.Press("Stop calls")
 	if text := b.Text(); !strings.Contains(text, "1 campaign will be paused.") || status(t, h, id) != "running" {
 		t.Fatalf("the first step: the campaign is %s, and the page says %s", status(t, h, id), text)
 	}

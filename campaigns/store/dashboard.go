@@ -63,6 +63,18 @@ func (Attempts) PerMinute(ctx context.Context, q db.Querier, campaignID string, 
 		WHERE campaign_id = $1 AND began_at > $3::timestamptz - $2 * interval '1 minute' AND began_at <= $3 GROUP BY 1`, campaignID, minutes, now)
 }
 
+// An IdleCampaign is a running campaign without a recent call.
+type IdleCampaign struct{ ID, Name string }
+
+// Idle returns the newest running campaigns of an organization that placed no call in the last minute: those of ids, or of
+// all if ids is nil.
+func (s *Store) Idle(ctx context.Context, q db.Querier, orgID string, ids []string, most int) ([]IdleCampaign, error) {
+	return db.Collect(ctx, q, "idle campaigns", pgx.RowToStructByPos[IdleCampaign], `
+		SELECT c.id, c.name FROM campaigns c WHERE c.org_id = $1 AND c.status = 'running' AND ($2::text[] IS NULL OR c.id = ANY ($2))
+			AND NOT EXISTS (SELECT FROM contact_attempts x WHERE x.campaign_id = c.id AND x.began_at > now() - interval '1 minute')
+		ORDER BY c.created_at DESC, c.id DESC LIMIT $3`, orgID, ids, most)
+}
+
 // A CampaignPace is the pace of a running campaign.
 type CampaignPace struct {
 	ID, Name       string

@@ -65,6 +65,15 @@ func ActiveCalls(ctx context.Context, q db.Querier, orgID string, most int) ([]C
 	return all, n, err
 }
 
+// CountActive returns the number of an organization's active calls.
+func CountActive(ctx context.Context, q db.Querier, orgID string) (n int, err error) {
+	all, err := count(ctx, q, orgID)
+	for _, k := range all {
+		n += k
+	}
+	return n, err
+}
+
 func count(ctx context.Context, q db.Querier, orgID string) (Counts, error) {
 	all := Counts{}
 	var status control.Status

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/pricing"
 )
 
@@ -48,6 +49,42 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 	return c, err
 }
 
+// endRounds limits how often EndAll looks for further calls, endAtOnce how many it reads each time.
+const (
+	endRounds = 20
+	endAtOnce = 500
+)
+
+// EndAll ends the active calls of an organization as End does: first those in conversation, all at once, then the others.
+// It also ends calls that are placed meanwhile. It returns the number of calls.
+func EndAll(ctx context.Context, s *Store, orgID string) (n int, err error) {
+	err = s.tx(ctx, "end calls", func(tx pgx.Tx) error {
+		done, fault := tx.Exec(ctx, `
+			UPDATE calls SET end_requested_at = now() WHERE org_id = $1 AND status = 'ongoing' AND end_requested_at IS NULL AND erased_at IS NULL`, orgID)
+		if fault != nil {
+			return fault
+		}
+		n = int(done.RowsAffected())
+		return notifyEnds(ctx, tx)
+	})
+	for round := 0; err == nil && round < endRounds; round++ {
+		var ids []string
+		ids, err = db.Collect(ctx, s.Pool, "active calls", pgx.RowTo[string], `
+			SELECT id FROM calls WHERE org_id = $1 AND status IN ('queued', 'ringing', 'ongoing') AND end_requested_at IS NULL AND erased_at IS NULL
+			ORDER BY status DESC, created_at LIMIT $2`, orgID, endAtOnce)
+		if len(ids) == 0 {
+			break
+		}
+		for _, id := range ids {
+			if _, err = s.End(ctx, orgID, id); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, err
+}
+
 // cancel ends a call whose INVITE was not sent.
 func cancel(ctx context.Context, tx pgx.Tx, prices *pricing.List, id, attempt string) error {
 	// The new epoch fences a node that is about to dial.
@@ -67,6 +104,11 @@ func requestEnd(ctx context.Context, tx pgx.Tx, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "SELECT pg_notify($1, '')", ChannelEnds)
+	return notifyEnds(ctx, tx)
+}
+
+// notifyEnds wakes the nodes whose calls were asked to end.
+func notifyEnds(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "SELECT pg_notify($1, '')", ChannelEnds)
 	return err
 }

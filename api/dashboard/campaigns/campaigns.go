@@ -16,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/apikeys"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/store"
 )
 
 //go:embed pages/*.html
@@ -27,6 +28,8 @@ type Campaigns struct {
 	Uploads *uploads.Uploads
 	// Imports creates campaigns of large lists in the background; nil creates them at once.
 	Imports *uploads.Imports
+	// Calls ends the active calls.
+	Calls *store.Store
 	// Currency is that of costs and budgets.
 	Currency string
 	// Large is the size of a large list, in bytes; 0 means 256 KiB.
@@ -93,6 +96,7 @@ func campaignLink(c campaigns.Campaign) ui.Link {
 
 type listed struct {
 	Campaigns []campaigns.Campaign
+	Idle      map[string]Idle // by campaign
 	Filters   []ui.Field
 	Filtered  bool
 	Refused   string
@@ -127,6 +131,18 @@ func (c *Campaigns) list(r *ui.Request) (ui.Page, error) {
 	if next != "" {
 		q.Set("cursor", next)
 		l.Next = r.HTTP.URL.Path + "?" + q.Encode()
+	}
+	ids := []string{}
+	for _, k := range l.Campaigns {
+		ids = append(ids, k.ID)
+	}
+	if err == nil {
+		var idle []Idle
+		idle, err = FindIdle(c, r, ids)
+		l.Idle = map[string]Idle{}
+		for _, x := range idle {
+			l.Idle[x.ID] = x
+		}
 	}
 	switch control.CodeOf(err) {
 	case control.CodeInvalidFilter, control.CodeInvalidCursor:

@@ -8,6 +8,9 @@ import (
 	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/service"
 	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/overview"
+	"github.com/parley-voice/parley/control/store"
 )
 
 // maxNamed limits the campaigns that a message names.
@@ -16,9 +19,13 @@ const maxNamed = 10
 // listedIDs is the field with the campaigns that the confirmation named.
 const listedIDs = "listed"
 
+// hangUp is the field that also ends the active calls.
+const hangUp = "hang_up"
+
 type pauseAllPage struct {
 	Running, Scheduled []campaigns.Campaign
 	Listed             string // ids
+	Active             int    // calls that are queued, ringing or in conversation
 }
 
 func (c *Campaigns) askPauseAll(r *ui.Request) (ui.Page, error) {
@@ -33,6 +40,9 @@ func (c *Campaigns) askPauseAll(r *ui.Request) (ui.Page, error) {
 		ids = append(ids, k.ID)
 	}
 	p.Listed = strings.Join(ids, ",")
+	if err == nil {
+		p.Active, err = overview.CountActive(r.Context(), r.DB(), r.Org())
+	}
 	return ui.Page{
 		Template: "pauseall.html", Title: r.Words.T("campaigns.pause_all.title"),
 		Crumbs: []ui.Link{{Label: r.Words.T("campaigns.link.live"), Path: "live"}}, Data: p,
@@ -40,7 +50,7 @@ func (c *Campaigns) askPauseAll(r *ui.Request) (ui.Page, error) {
 }
 
 // pauseAll pauses all running campaigns. Those that the confirmation did not name, because they were launched since, are
-// named in the result.
+// named in the result. If the form asks for it, it then ends the active calls.
 func (c *Campaigns) pauseAll(r *ui.Request) (ui.Result, error) {
 	done, err := service.PauseAll(r.Context(), c.service(), r.Org(), who(r))
 	for _, k := range done.Paused {
@@ -52,12 +62,29 @@ func (c *Campaigns) pauseAll(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	scheduled, err := service.WithStatus(r.Context(), c.API.Store, r.Org(), campaigns.Scheduled)
-	notice, failed := pausedText(r.Words, done, scheduled, strings.Split(r.Text(listedIDs), ","))
-	return ui.Result{To: "campaigns?status=paused", Notice: notice, Failed: failed}, err
+	to, active := "campaigns?status=paused", r.Words.T("campaigns.pause_all.continue")
+	if err == nil && r.Ticked(hangUp) {
+		to = "live"
+		active, err = hangUpAll(r, c.Calls)
+	}
+	notice, failed := pausedText(r.Words, done, scheduled, strings.Split(r.Text(listedIDs), ","), active)
+	return ui.Result{To: to, Notice: notice, Failed: failed}, err
 }
 
-// pausedText says what was done. Listed are the ids of the campaigns that the confirmation named.
-func pausedText(words *ui.Words, done service.PauseAllResult, scheduled []campaigns.Campaign, listed []string) (text string, failed bool) {
+// hangUpAll ends the active calls of the organization, and says how many.
+func hangUpAll(r *ui.Request, calls *store.Store) (string, error) {
+	n, err := store.EndAll(r.Context(), calls, r.Org())
+	if n > 0 || err == nil {
+		err = errors.Join(err, r.Log(operator.Entry{Action: "call.end_all", Object: r.Org(), After: map[string]any{"calls": n}}))
+	}
+	return r.Words.T("campaigns.pause_all.hanging_up", "count", n), err
+}
+
+// pausedText says what was done. Listed are the ids of the campaigns that the confirmation named, and active says what happens
+// to active calls.
+func pausedText(
+	words *ui.Words, done service.PauseAllResult, scheduled []campaigns.Campaign, listed []string, active string,
+) (text string, failed bool) {
 	named := map[string]bool{}
 	for _, id := range listed {
 		named[id] = true
@@ -74,7 +101,7 @@ func pausedText(words *ui.Words, done service.PauseAllResult, scheduled []campai
 			all = append(all, text+" "+nameList(words, which)+".")
 		}
 	}
-	all = append(all, words.T("campaigns.pause_all.notice", "campaigns", words.T("ui.count.campaigns", "count", len(done.Paused))))
+	all = append(all, words.T("campaigns.pause_all.notice", "campaigns", words.T("ui.count.campaigns", "count", len(done.Paused))), active)
 	add(words.T("campaigns.pause_all.also"), since)
 	for i, f := range done.Failed {
 		if i == maxNamed {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parley-voice/parley/api/calls"
+	campaignpages "github.com/parley-voice/parley/api/dashboard/campaigns"
 	"github.com/parley-voice/parley/api/dashboard/chart"
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	campaigns "github.com/parley-voice/parley/campaigns/store"
@@ -40,6 +41,8 @@ type Live struct {
 	// Agents and Checks test what the first call needs; nil skips these tests.
 	Agents agents.ProviderChecker
 	Checks Checks
+	// Idle returns the running campaigns that do not dial, and why; nil skips them.
+	Idle func(r *ui.Request, ids []string) ([]campaignpages.Idle, error)
 	// Stopping reports whether the server is about to stop, so that pages reconnect
 	// elsewhere. Nil means never.
 	Stopping func() bool
@@ -162,7 +165,7 @@ func (l *Live) show(r *ui.Request) (ui.Page, error) {
 
 func page(n now) ui.Page {
 	return ui.Page{
-		Template: "live.html", Title: "Live", Actions: []ui.Link{{Label: "Pause all campaigns", Path: "campaigns/pause", Danger: true}}, Data: n,
+		Template: "live.html", Title: "Live", Actions: []ui.Link{{Label: "Stop calls", Path: "campaigns/pause", Danger: true}}, Data: n,
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	campaignpages "github.com/parley-voice/parley/api/dashboard/campaigns"
 	"github.com/parley-voice/parley/api/dashboard/chart"
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/overview"
@@ -369,6 +370,7 @@ type overviewPage struct {
 
 	Steps     []step // only before the first call
 	Setup     bool   // the set-up is not finished
+	Idle      []campaignpages.Idle
 	Periods   []tab
 	Before    string
 	Tiles     []tile
@@ -420,10 +422,16 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return page, err
 	}
+	var idle []campaignpages.Idle
+	if l.Idle != nil {
+		if idle, err = l.Idle(r, nil); err != nil {
+			return page, err
+		}
+	}
 	pending, err := overview.Pending(r.Context(), r.DB(), manyPending)
 	o := overviewPage{
 		report: p, Before: p.period.before, Tiles: p.tiles(), Legend: outcomeLegend(), Outcomes: p.outcomes(), Responses: p.responses(),
-		Heat: p.heat(r.Words), Late: pending == manyPending, New: p.before.Calls == 0,
+		Heat: p.heat(r.Words), Late: pending == manyPending, Idle: idle, New: p.before.Calls == 0,
 		Setup: !hidden && !planned, Export: r.URL("overview/export?period=" + p.period.Key),
 	}
 	for _, choice := range periods() {

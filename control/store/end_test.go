@@ -1,0 +1,39 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/parley-voice/parley/control"
+	"github.com/parley-voice/parley/control/db/dbtest"
+	"github.com/parley-voice/parley/control/store"
+)
+
+// TestEndAll ends the calls of one organization: it cancels queued ones, and requests the end of the others.
+func TestEndAll(t *testing.T) {
+	b := newFixture(t, 10, 60, "sales")
+	ids := b.order("sales", 5)
+	talking, ringing := b.claim("node_1"), b.claim("node_1")
+	for _, c := range []*control.Claim{talking, ringing} {
+		b.advance(c, control.Rang)
+	}
+	b.exec("UPDATE calls SET status = 'ongoing' WHERE id = $1", talking.Call.ID)
+	b.exec("UPDATE calls SET status = 'ringing' WHERE id = $1", ringing.Call.ID)
+	if n, err := store.EndAll(t.Context(), b.store, "org_other"); n != 0 || err != nil {
+		t.Errorf("another organization ends %d calls: %v", n, err)
+	}
+	n, err := store.EndAll(t.Context(), b.store, b.org)
+	if n != 5 || err != nil {
+		t.Errorf("%d calls, want 5: %v", n, err)
+	}
+	for _, id := range ids {
+		c := b.call(id)
+		asked := dbtest.Value[bool](t, b.db, "SELECT end_requested_at IS NOT NULL FROM calls WHERE id = $1", id)
+		active := id == talking.Call.ID || id == ringing.Call.ID
+		if asked != active || c.Status.Over() == active || !active && c.Reason != control.ReasonCanceled {
+			t.Errorf("%s is %s, %s; its end is requested: %v", id, c.Status, c.Reason, asked)
+		}
+	}
+	if n, err = store.EndAll(t.Context(), b.store, b.org); n != 0 || err != nil {
+		t.Errorf("the second time %d calls end: %v", n, err)
+	}
+}
