@@ -96,6 +96,7 @@ func settingUp(t *testing.T) (*dashtest.Env, []scene) {
 			start(setupChecks{carrier: "up", tested: true}, b)
 		}},
 		{"start_viewer", func(b dashtest.Tab) {
+			h.Exec(t, "DELETE FROM operator_sessions")
 			b.SignIn("vera")
 			b.Go("start")
 		}},

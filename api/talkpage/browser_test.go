@@ -173,12 +173,16 @@ func TestPictures(t *testing.T) {
 		for _, theme := range []string{"light", "dark"} {
 			for _, size := range [][2]int64{{390, 844}, {1440, 900}, {2560, 1300}} {
 				open(b, theme, size[0], size[1])
-				for _, state := range []string{"ready", "call", "ended"} {
+				for _, state := range []string{"ready", "call", "muted", "ended", "failed"} {
 					switch state {
 					case "call":
 						b.Run(call)
+					case "muted":
+						b.Run(`document.getElementById(document.getElementById("mute").disabled ? "text" : "mute").click(); for (const d of document.querySelectorAll(".more details")) d.open = true`)
 					case "ended":
 						b.Run("window.call.hangUp()")
+					case "failed":
+						b.Run(`window.fetch = async () => new Response('{"message": "All lines are busy. Try again in a minute."}', { status: 503 }); document.getElementById("talk").click()`)
 					}
 					b.Run("new Promise((r) => setTimeout(r, 200))")
 					name := fmt.Sprintf("talk-typed_%v-%s-%s-%d.png", typed, state, theme, size[0])

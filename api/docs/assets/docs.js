@@ -21,6 +21,7 @@
     menu.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
     scrollTo(0, location.hash ? scrollY : 0);
     addCopyButtons();
+    labelCells();
     startSearch(document.querySelector(".search"));
   });
 
@@ -57,6 +58,17 @@
       frame.className = "block";
       block.replaceWith(frame);
       frame.append(block, button);
+    }
+  }
+
+  // labelCells prepares tables of three columns or more with long texts for phones, which show each row as a block.
+  function labelCells() {
+    for (const table of document.querySelectorAll("article table")) {
+      const heads = [...table.querySelectorAll("thead th")].map((h) => h.textContent);
+      const cells = [...table.querySelectorAll("tbody td")];
+      if (heads.length < 3 || !cells.some((c) => c.textContent.length > 60)) continue;
+      table.className = "labeled";
+      for (const c of cells) c.dataset.label = heads[c.cellIndex];
     }
   }
 
