@@ -3,6 +3,7 @@ package calls
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -40,7 +41,7 @@ func costOf(words *ui.Words, raw json.RawMessage) *costTable {
 				rate := words.T("calls.cost.per_minute", "price", leg.PerMinute.String())
 				t.Rows = append(t.Rows, costRow{
 					words.T("calls.cost.leg", "leg", leg.Leg),
-					words.T("calls.cost.seconds", "seconds", fmt.Sprintf("%g", leg.Seconds)), rate, leg.Amount.String(),
+					seconds(words, leg.Seconds), rate, leg.Amount.String(),
 				})
 			}
 		}
@@ -55,10 +56,15 @@ func costLabel(words *ui.Words, serves, provider, model string) string {
 	return strings.Join(strings.Fields(words.Label("calls.cost.item", serves)+" "+provider+" "+model), " ")
 }
 
+// seconds formats a duration to a tenth of a second.
+func seconds(words *ui.Words, s float64) string {
+	return words.T("calls.cost.seconds", "seconds", fmt.Sprintf("%g", math.Round(10*s)/10))
+}
+
 func quantity(words *ui.Words, u pricing.Usage) string {
 	switch u.Serves {
 	case "asr":
-		return words.T("calls.cost.seconds", "seconds", fmt.Sprintf("%g", u.Seconds))
+		return seconds(words, u.Seconds)
 	case "tts":
 		return words.T("ui.count.characters", "count", u.Characters)
 	}

@@ -185,6 +185,7 @@ function idle(status) {
   dictate(false);
   show("idle");
   controls(false);
+  mute(false);
   $("status").textContent = status;
   levels({ microphone: 0, agent: 0 });
 }
