@@ -141,7 +141,7 @@ func filters(r *ui.Request, talkers, tags []ui.Option) []filter {
 			more: true,
 		},
 	}
-	all = append(all, countedFilters(r.Words)...)
+	all = append(all, countedFilters(r.Words, ui.DatesOf(r.Member))...)
 	for i := range all {
 		all[i].Value = r.Query(all[i].Name)
 		if all[i].time {

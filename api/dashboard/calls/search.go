@@ -22,7 +22,7 @@ const slowestFirst = "slowest"
 const without = "none"
 
 // countedFilters select calls as the Overview page counts them. The API does not have them.
-func countedFilters(words *ui.Words) []filter {
+func countedFilters(words *ui.Words, dates ui.Dates) []filter {
 	outcomes := []ui.Option{{Label: words.T("ui.filter.any")}}
 	for o := range overview.Outcomes {
 		outcomes = append(outcomes, ui.Option{Value: o.Key(), Label: words.Label("calls.outcome", o.Key())})
@@ -34,7 +34,7 @@ func countedFilters(words *ui.Words) []filter {
 	days, hours := []ui.Option{{Label: words.T("ui.filter.any")}}, []ui.Option{{Label: words.T("ui.filter.any")}}
 	days = append(days, ui.WeekdayOptions(words)...)
 	for h := range 24 {
-		hours = append(hours, ui.Option{Value: strconv.Itoa(h), Label: fmt.Sprintf("%02d:00", h)})
+		hours = append(hours, ui.Option{Value: strconv.Itoa(h), Label: dates.Hour(h)})
 	}
 	choice := func(name, label string, options ...ui.Option) filter {
 		return filter{Field: ui.Field{Name: name, Label: label, Kind: ui.Select, Options: options}, more: true, own: true}
