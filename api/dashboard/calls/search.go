@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
