@@ -170,7 +170,7 @@ func (l *Live) carrierStep(r *ui.Request, s setup) step {
 			return p
 		}
 		if state == "down" {
-			reasons = append(reasons, t.Name+": "+cmp.Or(reason, "the carrier does not answer"))
+			reasons = append(reasons, "trunk "+t.Name+": "+cmp.Or(reason, "the carrier does not answer"))
 		}
 	}
 	p.Text = "Trunk " + s.trunks[0].Name + " is saved. The carrier has not answered yet."

@@ -102,7 +102,7 @@ func TestSetup(t *testing.T) {
 		t.Errorf("the check says %s", text)
 	}
 	c.state, c.reason = "down", "registration: 403"
-	says("1 of 6", "failed", "Telnyx: registration: 403.")
+	says("1 of 6", "failed", "Trunk telnyx: registration: 403.")
 	c.state = "up"
 	says("2 of 6", "the carrier answers")
 	if n := h.Count(t, "SELECT count(*) FROM subgroups WHERE org_id = $1 AND allowed_destinations = '{US}' AND name = 'default'", h.Acme); n != 1 {
