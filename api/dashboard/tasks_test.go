@@ -100,7 +100,7 @@ func (reachable) Tested(context.Context, db.Querier, string, agents.Definition) 
 
 func (reachable) Carrier(context.Context, media.Trunk, bool) (state, reason string) { return "up", "" }
 
-// TestTasks does five tasks of operators. docs/dashboard.md has the table.
+// TestTasks does five tasks of operators. The section "Five tasks" of docs/dashboard.md has the table that it logs.
 func TestTasks(t *testing.T) {
 	t.Run("first call", firstCallTask)
 	h := dashtest.New(t)
