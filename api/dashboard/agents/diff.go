@@ -128,7 +128,8 @@ func valueText(words *ui.Words, v any) string {
 // labeledPaths are the paths with a label, longer paths first.
 func labeledPaths() []string {
 	return []string{
-		"speech.asr", "speech.llm", "speech.tts", "analysis.fields", "analysis", "tools", "variables", "pronunciation", "limits", "max_duration_s",
+		"speech.asr", "speech.llm", "speech.tts", "analysis.fields", "analysis", "tools", "variables", "pronunciation", "limits",
+		"max_duration_s",
 	}
 }
 

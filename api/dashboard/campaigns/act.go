@@ -85,7 +85,7 @@ func (c *Campaigns) launch(r *ui.Request) (ui.Result, error) {
 	same := func(k campaigns.Campaign) error {
 		if r.Same(draftSettings{Campaign: k}) != nil {
 			return control.Refuse(control.CodeCampaignTransition,
-				"someone changed the settings after you opened this page; review them, then launch")
+				r.Words.T("campaigns.launch.changed"))
 		}
 		return nil
 	}

@@ -99,13 +99,13 @@ func (f *Frame) Handler() (http.Handler, error) {
 		mux.HandleFunc("GET "+CallbackPath, f.finishIdentity)
 	}
 	mux.HandleFunc("GET "+Home+"/{org}", f.home)
-	f.handleRoutes(mux)
+	handleRoutes(f, mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { f.noRoute(w, r, mux) })
 	return f.withHeaders(mux), nil
 }
 
 // handleRoutes adds the pages and forms of the modules.
-func (f *Frame) handleRoutes(mux *http.ServeMux) {
+func handleRoutes(f *Frame, mux *http.ServeMux) {
 	for _, module := range f.Modules {
 		for _, route := range module.Routes {
 			path := Home + "/{org}/" + route.Path

@@ -19,22 +19,22 @@ func (f *Frame) parse() (map[string]*template.Template, error) {
 	base := template.New("frame").Funcs(funcs(f.assets, f.Words))
 	own, err := fs.Sub(files, "pages")
 	if err == nil {
-		err = f.parseFiles(base, own, "_*.html")
+		err = parseFiles(base, own, "_*.html", f.Words)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	all := map[string]*template.Template{}
 	for _, module := range append([]Module{{Files: own}}, f.Modules...) {
-		if err := f.readPages(all, base, own, module); err != nil {
+		if err := readPages(all, base, own, module, f.Words); err != nil {
 			return nil, fmt.Errorf("dashboard: %s: %w", module.Name, err)
 		}
 	}
 	return all, nil
 }
 
-// parseFiles adds templates to t, in the language of the frame.
-func (f *Frame) parseFiles(t *template.Template, from fs.FS, pattern string) error {
+// parseFiles adds templates to t, in the language of the words.
+func parseFiles(t *template.Template, from fs.FS, pattern string, words *Words) error {
 	names, err := fs.Glob(from, pattern)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (f *Frame) parseFiles(t *template.Template, from fs.FS, pattern string) err
 		if err != nil {
 			return err
 		}
-		if _, err = t.New(name).Parse(TranslatePage(string(source), f.Words.page)); err != nil {
+		if _, err = t.New(name).Parse(TranslatePage(string(source), words.page)); err != nil {
 			return err
 		}
 	}
@@ -52,14 +52,14 @@ func (f *Frame) parseFiles(t *template.Template, from fs.FS, pattern string) err
 }
 
 // readPages reads the templates of one module. Each module also has form.html.
-func (f *Frame) readPages(all map[string]*template.Template, base *template.Template, own fs.FS, module Module) error {
+func readPages(all map[string]*template.Template, base *template.Template, own fs.FS, module Module, words *Words) error {
 	names, err := fs.Glob(module.Files, "[^_]*.html")
 	if err != nil {
 		return err
 	}
 	shared, err := base.Clone()
 	if err == nil && module.Name != "" {
-		err = f.parseFiles(shared, module.Files, "_*.html")
+		err = parseFiles(shared, module.Files, "_*.html", words)
 	}
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (f *Frame) readPages(all map[string]*template.Template, base *template.Temp
 	read := func(from fs.FS, name string) error {
 		page, fault := shared.Clone()
 		if fault == nil {
-			fault = f.parseFiles(page, from, name)
+			fault = parseFiles(page, from, name, words)
 		}
 		all[path.Join(module.Name, name)] = page
 		return fault

@@ -1,0 +1,348 @@
+package dashboard_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"html"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/parley-voice/parley/api/dashboard/dashtest"
+	"github.com/parley-voice/parley/api/dashboard/ui"
+)
+
+// readEnglish returns the English texts by key: a text, or its plural forms.
+func readEnglish(t *testing.T) map[string]any {
+	t.Helper()
+	files, err := filepath.Glob("ui/words/en/*.yaml")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+	all := map[string]any{}
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var file map[string]map[string]any
+		if err = yaml.Unmarshal(raw, &file); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		prefix := strings.TrimSuffix(filepath.Base(name), ".yaml") + "."
+		for key, text := range file["en"] {
+			if !strings.HasPrefix(key, prefix) {
+				t.Errorf("%s: the key %s does not begin with %s", name, key, prefix)
+			}
+			all[key] = text
+		}
+	}
+	return all
+}
+
+// textOf returns a text with all its forms.
+func textOf(v any) string {
+	if forms, ok := v.(map[string]any); ok {
+		all := ""
+		for _, form := range slices.Sorted(maps.Keys(forms)) {
+			all += fmt.Sprint(forms[form], " ")
+		}
+		return all
+	}
+	return fmt.Sprint(v)
+}
+
+// pageFiles returns the files of all pages.
+func pageFiles(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, pattern := range []string{"*/pages/*.html", "*/pages/*/*.html"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	if len(all) < 30 {
+		t.Fatalf("found %v", all)
+	}
+	return all
+}
+
+// walkGo parses the Go files of the dashboard that are not tests.
+func walkGo(t *testing.T, visit func(name string, fset *token.FileSet, f *ast.File)) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() && d.Name() == "dashtest" {
+			return fs.SkipDir
+		}
+		if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return err
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, name, nil, 0)
+		if err != nil {
+			return err
+		}
+		visit(name, fset, f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func literal(n ast.Node) (string, bool) {
+	lit, ok := n.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(lit.Value)
+	return text, err == nil
+}
+
+// method returns the name of the method or function that is called.
+func method(call *ast.CallExpr) string {
+	switch f := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	case *ast.Ident:
+		return f.Name
+	}
+	return ""
+}
+
+var (
+	wordPrefix  = regexp.MustCompile(`^[a-z]+\.[a-z_.]+$`)
+	placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
+)
+
+// TestWords checks that each text has a use and each use a text with the same placeholders. A key in Go code or a page is a
+// use; a prefix of keys, to which code adds a code of a state or reason, is a use of all of them.
+func TestWords(t *testing.T) {
+	english := readEnglish(t)
+	used, prefixes := map[string]bool{}, []string{}
+	use := func(where, key string, exact bool) {
+		_, ok := english[key]
+		used[key] = true
+		if !exact {
+			prefixes = append(prefixes, strings.TrimSuffix(key, ".")+".")
+			ok = ok || slices.ContainsFunc(slices.Collect(maps.Keys(english)), func(k string) bool { return strings.HasPrefix(k, prefixes[len(prefixes)-1]) })
+		}
+		if !ok {
+			t.Errorf("%s: no text has the key %s", where, key)
+		}
+	}
+	walkGo(t, func(_ string, fset *token.FileSet, f *ast.File) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			text, isText := literal(n)
+			if isText && english[text] != nil {
+				used[text] = true
+			}
+			if isText && wordPrefix.MatchString(text) { // such as "campaigns.check." + code, or counts("campaigns.issue", …)
+				prefixes = append(prefixes, strings.TrimSuffix(text, ".")+".")
+			}
+			call, ok := n.(*ast.CallExpr)
+			if !ok || method(call) != "T" && method(call) != "Label" {
+				return true
+			}
+			where := fset.Position(call.Pos()).String()
+			key, fixed := literal(call.Args[0])
+			switch {
+			case !fixed:
+			case method(call) == "Label":
+				use(where, key, false)
+			default:
+				use(where, key, true)
+				checkPlaceholders(t, where, textOf(english[key]), call.Args[1:])
+			}
+			return true
+		})
+	})
+	call := regexp.MustCompile(`\b(t|plural|label) "([^"]+)"`)
+	for _, name := range pageFiles(t) {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range call.FindAllStringSubmatch(string(raw), -1) {
+			use(name, m[2], m[1] != "label")
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(english)) {
+		if !used[key] && !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) }) {
+			t.Errorf("the text %s has no use", key)
+		}
+	}
+}
+
+// checkPlaceholders compares the names of values with the placeholders of a text.
+func checkPlaceholders(t *testing.T, where, text string, args []ast.Expr) {
+	t.Helper()
+	var given, wanted []string
+	for i := 0; i < len(args); i += 2 {
+		name, _ := literal(args[i])
+		given = append(given, name)
+	}
+	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(wanted, m[1]) {
+			wanted = append(wanted, m[1])
+		}
+	}
+	slices.Sort(given)
+	slices.Sort(wanted)
+	if missing := slices.DeleteFunc(slices.Clone(wanted), func(n string) bool { return slices.Contains(given, n) }); len(args) > 0 && len(missing) > 0 ||
+		slices.ContainsFunc(given, func(n string) bool { return n != "count" && !slices.Contains(wanted, n) }) || len(args)%2 > 0 {
+		t.Errorf("%s: values %v for the text %q", where, given, text)
+	}
+}
+
+// notMoved lists the files whose texts still stand in Go code.
+var notMoved = []string{
+	"chart/chart.go", "live/", // the next modules to move
+	"settings/components.go", // made-up data of the page of components
+	"agents/sample.go",       // sentences that voices say, in the language of an agent
+	"ui/dates.go",            // formats of times, which follow the market
+}
+
+// notShown lists what looks like a sentence and is a class of style.css, part of the audit log or an error.
+var notShown = []string{"number nowrap", "headers of tools", "values of headers", "not taken", "the form is incomplete"}
+
+// TestNoSentenceInGo finds sentences in Go code that people may see. Errors, logs, SQL and headers are not.
+func TestNoSentenceInGo(t *testing.T) {
+	sentence := regexp.MustCompile(`^[“]?[A-Z]?[a-z’]+[,:;]? (?:[A-Za-z0-9%’“”-]+[,:;.]? )*[A-Za-z0-9%’“”-]+[.:…]?$`)
+	quiet := []string{
+		"Errorf", "New", "WarnContext", "ErrorContext", "InfoContext", "Exec", "Query", "QueryRow", "MustCompile", "Set", "Add", "Error", "T", "Label",
+		"Fprintf", "WriteString", "HandleFunc",
+	}
+	found := 0
+	walkGo(t, func(name string, fset *token.FileSet, f *ast.File) {
+		skipped := slices.ContainsFunc(notMoved, func(p string) bool { return strings.HasPrefix(filepath.ToSlash(name), p) })
+		ast.Inspect(f, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok && slices.Contains(quiet, method(call)) {
+				return false
+			}
+			if _, ok := n.(*ast.Field); ok {
+				return false // tags
+			}
+			if text, ok := literal(n); ok && sentence.MatchString(text) {
+				if found++; !skipped && !slices.Contains(notShown, text) {
+					t.Errorf("%s: %q: move it to ui/words/en", fset.Position(n.Pos()), text)
+				}
+			}
+			return true
+		})
+	})
+	if found == 0 {
+		t.Error("no sentence was found: the test is ineffective")
+	}
+}
+
+// untranslated lists the pages of notMoved, and those with texts of carrier profiles and of reports that the API makes.
+var untranslated = []string{"overview", "live", "start", "calls/call_", "settings/components", "carriers", "trunks/new", "imports/"}
+
+// shownCodes are end reasons that the filter of calls names by their codes, which the API has.
+var shownCodes = []string{"caller number unavailable", "provider not configured", "unknown after restart"}
+
+// pseudo returns a translation that puts each text in brackets.
+func pseudo(t *testing.T) *ui.Words {
+	t.Helper()
+	bracket := func(text string) string { return "⟦" + text + "⟧" }
+	texts, pages := map[string]any{}, map[string]string{}
+	for key, v := range readEnglish(t) {
+		if forms, ok := v.(map[string]any); ok {
+			all := map[string]string{}
+			for form, text := range forms {
+				all[form] = bracket(fmt.Sprint(text))
+			}
+			texts[key] = all
+			continue
+		}
+		texts[key] = bracket(fmt.Sprint(v))
+	}
+	for _, name := range pageFiles(t) {
+		raw, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ui.TranslatePage(string(raw), func(english string) string {
+			pages[english] = bracket(english)
+			return english
+		})
+	}
+	folder := fstest.MapFS{}
+	for name, content := range map[string]any{"all.yaml": map[string]any{"qps": texts}, "pages.yaml": map[string]any{"qps": pages}} {
+		raw, err := yaml.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		folder[name] = &fstest.MapFile{Data: raw}
+	}
+	if to := os.Getenv("PARLEYTEST_PAGES_YAML"); to != "" { // the texts of pages for a translator
+		if err := os.WriteFile(to, folder["pages.yaml"].Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	words, err := ui.ReadWords(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return words
+}
+
+var (
+	innerBrackets = regexp.MustCompile(`⟦[^⟦⟧]*⟧`)
+	shownValue    = regexp.MustCompile(` (?:aria-label|title|placeholder|alt|data-label)="([^"]*)"`)
+	markup        = regexp.MustCompile(`(?s)<(?:script|style|pre|code|textarea).*?</(?:script|style|pre|code|textarea)>|<[^>]*>`)
+	english       = regexp.MustCompile(`[A-Za-z’]+(?: [A-Za-z’]+){2,}`)
+)
+
+// TestPseudoTranslation shows all pages in a translation that puts each text in brackets, and finds three English words outside
+// of them. Scripts are not translated.
+func TestPseudoTranslation(t *testing.T) {
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Words = pseudo(t) })
+	all := routes(t, h, "sales")
+	b, left := h.SignIn(t, "ada"), map[string]string{}
+	visited := 0
+	for _, r := range all {
+		if r.Show == nil || r.Root || slices.ContainsFunc(untranslated, func(p string) bool { return strings.HasPrefix(r.Path, p) }) {
+			continue
+		}
+		a := b.Get(r.Path)
+		if a.Status != http.StatusOK {
+			continue
+		}
+		visited++
+		text := a.Body
+		for _, m := range shownValue.FindAllStringSubmatch(a.Body, -1) {
+			text += "\n" + m[1]
+		}
+		text = html.UnescapeString(markup.ReplaceAllString(text, "\n"))
+		for innerBrackets.MatchString(text) {
+			text = innerBrackets.ReplaceAllString(text, "\n")
+		}
+		for _, m := range english.FindAllString(text, -1) {
+			if !slices.Contains(shownCodes, m) {
+				left[m] = r.Path
+			}
+		}
+	}
+	if visited < 40 {
+		t.Errorf("%d pages visited", visited)
+	}
+	for _, text := range slices.Sorted(maps.Keys(left)) {
+		t.Errorf("%s: %q is not translated", left[text], text)
+	}
+}
