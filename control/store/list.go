@@ -24,13 +24,15 @@ type Page struct {
 }
 
 // List scans defaultScan calls first, and then scanGrowth times as many in each further round, until the page is full
-// or listTimeout has passed. If it selects by tag or score, it scans markedScan times as many calls as the page has first,
-// because each of them is found among many others.
+// or listTimeout has passed. If it selects by tag or score, or lists the slowest calls first, it scans pageScan times as many
+// calls as the page has first, because each of them is found among many others. The slowest calls of a time range lie
+// apart in the table, so the scan grows by slowScanGrowth only.
 const (
-	defaultScan = 1000
-	markedScan  = 4
-	scanGrowth  = 4
-	listTimeout = 2 * time.Second
+	defaultScan    = 1000
+	pageScan       = 4
+	scanGrowth     = 4
+	slowScanGrowth = 2
+	listTimeout    = 2 * time.Second
 )
 
 // List returns a page of calls without their variables. The newest calls come first, or the slowest, unless f.Ascending is
@@ -49,11 +51,11 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 				return err
 			}
 		}
-		rest, next := f, listOnce
+		rest, next, growth := f, listOnce, scanGrowth
 		if f.Slowest {
-			next = listSlowest
+			next, growth = listSlowest, slowScanGrowth
 		}
-		for scan := firstScan(f, cmp.Or(s.Scan, defaultScan)); ; scan *= scanGrowth {
+		for scan := firstScan(f, cmp.Or(s.Scan, defaultScan)); ; scan *= growth {
 			part, err := next(ctx, tx, rest, scan)
 			if err != nil {
 				return err
@@ -75,8 +77,8 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 
 // firstScan returns how many calls to scan first, at most some.
 func firstScan(f Filter, some int) int {
-	if f.Tag != "" || len(f.Scores) > 0 {
-		return min(some, markedScan*f.Limit)
+	if f.Tag != "" || len(f.Scores) > 0 || f.Slowest {
+		return min(some, pageScan*f.Limit)
 	}
 	return some
 }
