@@ -63,7 +63,7 @@ tidy: ## tidy go.mod
 	@go mod tidy
 
 # What is built, linted and tested without the race detector is compiled once. The system tests wait half of their time for
-# calls; analysis runs meanwhile, in time that no other process needs.
+# calls; the analysis runs meanwhile, at idle priority.
 check: export GOFLAGS := -trimpath
 check: deps build sdk ## what must hold before a change lands: format, tidy, lint, race, system tests (≤ 15 min)
 	@echo '── format'; $(TOOL) golangci-lint fmt --diff ./...
@@ -75,8 +75,8 @@ system: deps
 	@echo '── system'; go test -vet=off -timeout 10m -parallel 4 .
 
 analysis:
-	@echo '── lint';   chrt --idle 0 $(TOOL) golangci-lint run ./...
-	@echo '── vuln';   chrt --idle 0 .ci/vuln
+	@echo '── lint';   chrt --idle 0 $(MAKE) --no-print-directory lint
+	@echo '── vuln';   chrt --idle 0 $(MAKE) --no-print-directory vuln
 
 soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 calls for 10 min, a million calls listed and in pages, 10,000 turns, 100 requests and 40 servers killed, campaigns at their pace, the vendors' SDKs, generated clients (needs npm and the Go proxy)
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeCost' . ./sip ./api ./api/dashboard ./control/retention ./control/store ./campaigns/dialer/pgqueue ./pipeline/fakeprovider

@@ -75,7 +75,7 @@ func TestCampaignInBrowser(t *testing.T) {
 	}
 	list("INSERT INTO suppressions (org_id, number) VALUES ($1, '12125550102')")
 	// without a reload
-	b.Until("document.querySelector('#h-screen').parentNode.innerText.includes('1 number is on a list') && document.querySelector('[name=dnc]')")
+	b.Until("document.querySelector('#h-screen').parentNode.innerText.includes('1 number is on a do-not-call list') && document.querySelector('[name=dnc]')")
 	list("DELETE FROM suppressions WHERE org_id = $1")
 	b.Until("document.querySelector('[name=launch]') && !document.querySelector('[name=dnc]')")
 	b.Run(`document.querySelector("[name=attest]").checked = true`)

@@ -54,7 +54,7 @@ WITH tallied AS MATERIALIZED (
 	UNION ALL
 	SELECT hours_group, cap, true, not_before, not_after, n,
 		(SELECT min(next_attempt_at) ` + sameKey + `BETWEEN s.first AND s.first + interval '10 minutes'),
-		(SELECT max(next_attempt_at) ` + sameKey + `>= s.last)
+		(SELECT max(next_attempt_at) ` + sameKey + `BETWEEN s.last AND s.last + interval '10 minutes')
 	FROM spans s WHERE side = 2
 	UNION ALL
 	SELECT hours_group, x.cap, wait, not_before, not_after, x.n, x.next, x.last

@@ -38,31 +38,38 @@ func (f *Follower) Run(ctx context.Context) {
 	}.Run(ctx)
 }
 
-// Step counts the next changes, and returns how many there were. It returns 0 while another process counts.
+// Step counts the next changes, and returns how many there were. It returns 0 while another process counts. Without a change it
+// counts calls of the previous release again, in a transaction of their own: if one of them cannot be counted, changes still
+// are.
 func (f *Follower) Step(ctx context.Context) (n int, err error) {
+	if n, err = f.countNext(ctx, nextChangesSQL); n == 0 && err == nil {
+		n, err = f.countNext(ctx, withoutSlowestSQL)
+	}
+	return n, db.Wrap(err, "statistics of calls")
+}
+
+// countNext counts the calls that a query selects, $1 at most, and returns how many there were.
+func (f *Follower) countNext(ctx context.Context, sql string) (n int, err error) {
 	err = db.Tx(ctx, f.Pool, func(tx pgx.Tx) error {
 		var mine bool
 		if fault := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock("+lockSQL+")").Scan(&mine); fault != nil || !mine {
 			return fault
 		}
-		ids, fault := db.Collect(ctx, tx, "", pgx.RowTo[string], `
-			DELETE FROM call_changes WHERE id IN (SELECT id FROM call_changes ORDER BY id LIMIT $1) RETURNING call_id`, changesAtOnce)
-		if n = len(ids); fault == nil && n < changesAtOnce {
-			var more []string
-			more, fault = db.Collect(ctx, tx, "", pgx.RowTo[string], withoutSlowestSQL, changesAtOnce-n)
-			ids = append(ids, more...)
-		}
+		ids, fault := db.Collect(ctx, tx, "", pgx.RowTo[string], sql, changesAtOnce)
 		if n = len(ids); fault != nil || n == 0 {
 			return fault
 		}
 		return f.count(ctx, tx, distinct(ids))
 	})
-	return n, db.Wrap(err, "statistics of calls")
+	return n, err
 }
 
-// withoutSlowestSQL selects the newest calls whose slowest response is not stored: the previous release counted them.
-const withoutSlowestSQL = `
-SELECT call_id FROM call_stats WHERE slowest_ms IS NULL AND times <> '' ORDER BY call_id DESC LIMIT $1`
+// nextChangesSQL takes the oldest changes. withoutSlowestSQL selects the newest calls whose slowest response is not stored: the
+// previous release counted them.
+const (
+	nextChangesSQL    = "DELETE FROM call_changes WHERE id IN (SELECT id FROM call_changes ORDER BY id LIMIT $1) RETURNING call_id"
+	withoutSlowestSQL = "SELECT call_id FROM call_stats WHERE slowest_ms IS NULL AND times <> '' ORDER BY call_id DESC LIMIT $1"
+)
 
 // lockSQL is the key of the advisory lock that only the process has that counts.
 const lockSQL = "hashtextextended('statistics of calls', 0)"

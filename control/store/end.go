@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -49,14 +50,15 @@ func (s *Store) End(ctx context.Context, orgID, id string) (control.Call, error)
 	return c, err
 }
 
-// endRounds limits how often EndAll looks for further calls, endAtOnce how many it reads each time.
+// endRounds limits how often EndAll looks for further calls, endBatch how many it reads each time.
 const (
 	endRounds = 20
-	endAtOnce = 500
+	endBatch  = 500
 )
 
 // EndAll ends the active calls of an organization as End does: first those in conversation, all at once, then the others.
-// It also ends calls that are placed meanwhile. It returns the number of calls.
+// It also ends calls that are placed meanwhile. If the end of a call fails, it ends the others. It returns the number of
+// ended calls, and an error if active calls may be left.
 func EndAll(ctx context.Context, s *Store, orgID string) (n int, err error) {
 	err = s.tx(ctx, "end calls", func(tx pgx.Tx) error {
 		done, fault := tx.Exec(ctx, `
@@ -67,22 +69,25 @@ func EndAll(ctx context.Context, s *Store, orgID string) (n int, err error) {
 		n = int(done.RowsAffected())
 		return notifyEnds(ctx, tx)
 	})
-	for round := 0; err == nil && round < endRounds; round++ {
-		var ids []string
-		ids, err = db.Collect(ctx, s.Pool, "active calls", pgx.RowTo[string], `
+	failed := []string{}
+	for range endRounds {
+		ids, fault := db.Collect(ctx, s.Pool, "active calls", pgx.RowTo[string], `
 			SELECT id FROM calls WHERE org_id = $1 AND status IN ('queued', 'ringing', 'ongoing') AND end_requested_at IS NULL AND erased_at IS NULL
-			ORDER BY status DESC, created_at LIMIT $2`, orgID, endAtOnce)
-		if len(ids) == 0 {
-			break
+				AND id <> ALL($3) ORDER BY status DESC, created_at LIMIT $2`, orgID, endBatch, failed)
+		if fault != nil || len(ids) == 0 {
+			return n, cmp.Or(err, fault)
 		}
 		for _, id := range ids {
-			if _, err = s.End(ctx, orgID, id); err != nil {
-				return n, err
+			_, fault = s.End(ctx, orgID, id)
+			switch {
+			case fault == nil:
+				n++
+			case control.CodeOf(fault) != control.CodeCallNotFound: // an erased call has ended
+				failed, err = append(failed, id), cmp.Or(err, fault)
 			}
-			n++
 		}
 	}
-	return n, err
+	return n, cmp.Or(err, errors.New("end calls: new calls are placed all the time"))
 }
 
 // cancel ends a call whose INVITE was not sent.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/parley-voice/parley/control"
@@ -35,5 +36,21 @@ func TestEndAll(t *testing.T) {
 	}
 	if n, err = store.EndAll(t.Context(), b.store, b.org); n != 0 || err != nil {
 		t.Errorf("the second time %d calls end: %v", n, err)
+	}
+}
+
+// TestEndAllFailure checks that EndAll ends the other calls if the end of one fails, and returns the error.
+func TestEndAllFailure(t *testing.T) {
+	b := newFixture(t, 10, 60, "sales")
+	ids := b.order("sales", 3)
+	b.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$")
+	b.exec("CREATE TRIGGER refuse BEFORE UPDATE ON calls FOR EACH ROW WHEN (OLD.id = '" + ids[0] + "') EXECUTE FUNCTION refuse()")
+	if n, err := store.EndAll(t.Context(), b.store, b.org); n != 2 || err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("%d calls ended: %v; want 2 and the error", n, err)
+	}
+	for i, id := range ids {
+		if over := b.call(id).Status.Over(); over != (i > 0) {
+			t.Errorf("call %d has ended: %v", i, over)
+		}
 	}
 }

@@ -123,7 +123,7 @@ func exportHead() []string {
 }
 
 func (c *Calls) exportRows(ctx context.Context, r *ui.Request, w *csv.Writer, all []control.Call) error {
-	shown, err := c.rows(r.Context(), r.Words, all, "")
+	shown, err := c.rows(ctx, r.Words, all, "")
 	if err != nil {
 		return err
 	}

@@ -154,7 +154,7 @@ func TestScreeningAge(t *testing.T) {
 			t.Fatal(err)
 		}
 		shows(to, "have changed since", "!I confirm that each")
-		now := []string{"1 number is on a list", "!1 number is on a list"}[i]
+		now := []string{"1 number is on a do-not-call list", "!1 number is on a do-not-call list"}[i]
 		shows(to+"?anew=1", "!have changed since", now, "I confirm that each")
 		shows(to, "!have changed since", now, "I confirm that each")
 	}

@@ -28,7 +28,8 @@ func counts[K ~string](words *ui.Words, prefix string, by map[K]int) []count {
 }
 
 // A check is a launch check. Passed and Failed say what it found, Action how to resolve it. Link is the label of the page
-// Path, which does that; it is relative to the organization, and "calls" is the page of the campaign that adds numbers.
+// Path, which does that; it is relative to the organization, or "calls", the page of the campaign
+// that adds numbers, or ownSettings.
 type check struct {
 	Code, Path                   string
 	Passed, Failed, Action, Link string
@@ -36,6 +37,9 @@ type check struct {
 	Fits bool
 	Href string
 }
+
+// ownSettings is the Path of the page that edits a draft, or that duplicates a launched campaign.
+const ownSettings = "edit"
 
 // launchChecks returns all launch checks in their order.
 func launchChecks(words *ui.Words) []check {
@@ -52,16 +56,16 @@ func launchChecks(words *ui.Words) []check {
 		{Code: launchcheck.MarketNotInstalled, Path: "market"},
 		{Code: launchcheck.DNCScreenRequired, Path: "do-not-call"},
 		{Code: launchcheck.DNCMatches},
-		{Code: launchcheck.StartsDatePast, Path: "campaigns/new"},
-		{Code: launchcheck.EndsAtPast, Path: "campaigns/new"},
-		{Code: launchcheck.HoursNeverOpen, Path: "settings"},
+		{Code: launchcheck.StartsDatePast, Path: ownSettings},
+		{Code: launchcheck.EndsAtPast, Path: ownSettings},
+		{Code: launchcheck.HoursNeverOpen, Path: ownSettings},
 		{Code: launchcheck.CampaignPaused},
 	}
 	for i := range all {
 		c := &all[i]
 		at := "campaigns.check." + c.Code
 		c.Failed, c.Action = words.Label(at, "failed"), words.Label(at, "action")
-		if c.Code != launchcheck.CampaignPaused { // a campaign that is not paused is no news
+		if c.Code != launchcheck.CampaignPaused { // it has no text for passed
 			c.Passed = words.Label(at, "passed")
 		}
 		if c.Path != "" {

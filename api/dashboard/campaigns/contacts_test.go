@@ -108,7 +108,7 @@ func TestContactReasons(t *testing.T) {
 	b := h.SignIn(t, "vera")
 	at := "campaigns/" + id + "/contacts"
 	first := b.Get(at)
-	if text := first.Text(); !strings.Contains(text, "210 contacts") || !strings.Contains(text, "The analysis of the call decides about another call") || !strings.Contains(text, "Skipped: opted out during a call (10)") {
+	if text := first.Text(); !strings.Contains(text, "210 contacts") || !strings.Contains(text, "The analysis decides whether to call again") || !strings.Contains(text, "Skipped: opted out during a call (10)") {
 		t.Errorf("the first page: %s", text)
 	}
 	pages, seen := 1, strings.Count(first.Text(), "+1 212 2")
@@ -128,7 +128,7 @@ func TestContactReasons(t *testing.T) {
 	}
 	for show, want := range map[string]string{
 		"opted_out": "Opted out during a call", "suppressed": "Outside this market", "exhausted": "No attempt is left", "pending": "No answer",
-		"nonsense": "choose one of the states",
+		"nonsense": "choose a state from the list",
 	} {
 		if text := b.Get(at + "?show=" + show).Text(); !strings.Contains(text, want) {
 			t.Errorf("%s: %s", show, text)
@@ -138,7 +138,7 @@ func TestContactReasons(t *testing.T) {
 		t.Errorf("one number: %s", text)
 	}
 	for _, cursor := range []string{"x", "pending..99..con_1", "pending..1.x.con_1", "pending..1.999999999999999999.con_1"} {
-		if text := b.Get(at + "?cursor=" + cursor).Text(); !strings.Contains(text, "no longer valid") {
+		if text := b.Get(at + "?cursor=" + cursor).Text(); !strings.Contains(text, "The list has changed.") {
 			t.Errorf("cursor %s: %s", cursor, text)
 		}
 	}

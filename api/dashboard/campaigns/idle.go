@@ -2,6 +2,7 @@ package campaigns
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -17,24 +18,24 @@ type Idle struct {
 	Next     time.Time // earliest next call; zero if unknown
 }
 
-// maxIdle limits the campaigns whose reasons a page shows. After idleTime the page reads no further reason.
+// maxIdle limits the campaigns whose reasons a page shows. After idleTime the page reads no further reason. reasonTime limits
+// the reading of one.
 const (
-	maxIdle  = 20
-	idleTime = 60 * time.Millisecond
+	maxIdle    = 20
+	idleTime   = 60 * time.Millisecond
+	reasonTime = 500 * time.Millisecond
 )
 
 // FindIdle returns the idle campaigns of the organization with the reason of each, the newest first. It returns those of ids,
-// or of all campaigns if ids is nil.
+// or of all campaigns if ids is nil. A reason that cannot be read is missing; the page must not fail for it.
 func FindIdle(c *Campaigns, r *ui.Request, ids []string) ([]Idle, error) {
 	found, err := c.API.Store.Idle(r.Context(), r.DB(), r.Org(), ids, maxIdle)
 	var all []Idle
 	began := time.Now()
 	for _, k := range found {
-		x := Idle{ID: k.ID, Name: k.Name, State: "due", Reason: r.Words.T("campaigns.idle.unread")}
-		if err == nil && time.Since(began) < idleTime {
-			if err = explainIdle(c, r, &x); x.State == "good" {
-				continue
-			}
+		x := Idle{ID: k.ID, Name: k.Name, State: "due", Reason: r.Words.T("campaigns.idle.reason_not_read")}
+		if time.Since(began) < idleTime && explainIdle(c, r, &x) == nil && x.State == "good" {
+			continue
 		}
 		all = append(all, x)
 	}
@@ -43,11 +44,13 @@ func FindIdle(c *Campaigns, r *ui.Request, ids []string) ([]Idle, error) {
 
 // explainIdle sets why a campaign does not dial.
 func explainIdle(c *Campaigns, r *ui.Request, x *Idle) error {
-	st, err := c.service().Get(r.Context(), r.Org(), x.ID, screening.Cached)
+	ctx, cancel := context.WithTimeout(r.Context(), reasonTime)
+	defer cancel()
+	st, err := c.service().Get(ctx, r.Org(), x.ID, screening.Cached)
 	if err != nil {
 		return err
 	}
-	facts, err := c.service().ProgressFacts(r.Context(), r.Org(), x.ID, true)
+	facts, err := c.service().ProgressFacts(ctx, r.Org(), x.ID, true)
 	if err != nil {
 		return err
 	}

@@ -58,26 +58,34 @@ func (c *Campaigns) pauseAll(r *ui.Request) (ui.Result, error) {
 			r, "pause", k.ID, map[string]any{"status": campaigns.Running}, map[string]any{"status": campaigns.Paused, "name": k.Name, "all": true},
 		))
 	}
+	to, active, failedCalls := "campaigns?status=paused", r.Words.T("campaigns.pause_all.continue"), false
+	if r.Ticked(hangUp) { // also if a campaign could not be paused
+		var fault error
+		to = "live"
+		active, failedCalls, fault = hangUpAll(r, c.Calls)
+		err = errors.Join(err, fault)
+	}
 	if err != nil {
 		return ui.Result{}, err
 	}
 	scheduled, err := service.WithStatus(r.Context(), c.API.Store, r.Org(), campaigns.Scheduled)
-	to, active := "campaigns?status=paused", r.Words.T("campaigns.pause_all.continue")
-	if err == nil && r.Ticked(hangUp) {
-		to = "live"
-		active, err = hangUpAll(r, c.Calls)
-	}
 	notice, failed := pausedText(r.Words, done, scheduled, strings.Split(r.Text(listedIDs), ","), active)
-	return ui.Result{To: to, Notice: notice, Failed: failed}, err
+	return ui.Result{To: to, Notice: notice, Failed: failed || failedCalls}, err
 }
 
-// hangUpAll ends the active calls of the organization, and says how many.
-func hangUpAll(r *ui.Request, calls *store.Store) (string, error) {
-	n, err := store.EndAll(r.Context(), calls, r.Org())
-	if n > 0 || err == nil {
-		err = errors.Join(err, r.Log(operator.Entry{Action: "call.end_all", Object: r.Org(), After: map[string]any{"calls": n}}))
+// hangUpAll ends the active calls of the organization, and says how many. failed reports whether active calls may be left.
+func hangUpAll(r *ui.Request, calls *store.Store) (text string, failed bool, err error) {
+	n, fault := store.EndAll(r.Context(), calls, r.Org())
+	logged := map[string]any{"calls": n}
+	text = r.Words.T("campaigns.pause_all.hanging_up", "count", n)
+	if n == 0 && fault == nil {
+		text = r.Words.T("campaigns.pause_all.no_call")
 	}
-	return r.Words.T("campaigns.pause_all.hanging_up", "count", n), err
+	if fault != nil {
+		logged["failed"] = true
+		text += " " + r.Words.T("campaigns.pause_all.calls_left")
+	}
+	return text, fault != nil, r.Log(operator.Entry{Action: "call.end_all", Object: r.Org(), After: logged})
 }
 
 // pausedText says what was done. Listed are the ids of the campaigns that the confirmation named, and active says what happens
@@ -101,7 +109,10 @@ func pausedText(
 			all = append(all, text+" "+nameList(words, which)+".")
 		}
 	}
-	all = append(all, words.T("campaigns.pause_all.notice", "campaigns", words.T("ui.count.campaigns", "count", len(done.Paused))), active)
+	if len(done.Paused) > 0 {
+		all = append(all, words.T("campaigns.pause_all.notice", "campaigns", words.T("ui.count.campaigns", "count", len(done.Paused))))
+	}
+	all = append(all, active)
 	add(words.T("campaigns.pause_all.also"), since)
 	for i, f := range done.Failed {
 		if i == maxNamed {

@@ -145,8 +145,10 @@ func (c *Campaigns) check(r *ui.Request, o *one) {
 		}
 		x.Fits = !failed
 		switch {
-		case x.Path == "calls":
-			x.Href = r.URL("campaigns/" + o.Campaign.ID + "/calls")
+		case x.Path == ownSettings && o.Campaign.Status != campaigns.Draft:
+			x.Href = r.URL("campaigns/" + o.Campaign.ID + "/duplicate")
+		case x.Path == "calls", x.Path == ownSettings:
+			x.Href = r.URL("campaigns/" + o.Campaign.ID + "/" + x.Path)
 		case x.Path != "":
 			x.Href = r.URL(x.Path)
 		}

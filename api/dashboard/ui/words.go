@@ -82,6 +82,9 @@ func (w *Words) readFile(from fs.FS, name string, translates bool) error {
 		}
 		for key, m := range messages {
 			if name == pagesFile {
+				if strings.Contains(m.text, "{{") { // it would become part of a template
+					return fmt.Errorf("%s: %s: expected no {{", name, key)
+				}
 				w.pages[key] = m.text
 				continue
 			}

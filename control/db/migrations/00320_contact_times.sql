@@ -12,7 +12,7 @@ CREATE TABLE contact_times (
     n           integer NOT NULL,
     folded      boolean NOT NULL DEFAULT false
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.2);
-CREATE INDEX contact_times_by_campaign ON contact_times (campaign_id);
+CREATE INDEX contact_times_by_campaign ON contact_times (campaign_id, slot, hours_group);
 CREATE INDEX contact_times_loose ON contact_times (campaign_id) WHERE NOT folded;
 
 -- +goose StatementBegin
