@@ -65,11 +65,10 @@ func identityProvider(settings identity.Settings, publicURL string, key []byte) 
 
 // providerStatus returns the state of each provider that calls have used.
 func (srv *server) providerStatus() []live.Provider {
-	does := map[string]string{"asr": "speech-to-text", "llm": "model", "tts": "voice"}
 	var all []live.Provider
 	for _, s := range srv.agent.Guards.Statuses() {
 		all = append(all, live.Provider{
-			Does: does[s.Kind], Name: s.Name, OrgID: s.OrgID, Asked: s.Active, Most: s.Limit, Open: s.Open, Tried: s.Probing, Until: s.Until,
+			Kind: s.Kind, Name: s.Name, OrgID: s.OrgID, Active: s.Active, Limit: s.Limit, Open: s.Open, Probing: s.Probing, Until: s.Until,
 		})
 	}
 	return all

@@ -6,19 +6,16 @@ import (
 )
 
 // Key names an outcome in addresses and exports.
-func (o Outcome) Key() string { return outcomeTexts[o].key }
+func (o Outcome) Key() string { return outcomeKeys[o] }
 
-// String describes an outcome to operators.
-func (o Outcome) String() string { return outcomeTexts[o].label }
-
-var outcomeTexts = [Outcomes]struct{ key, label string }{ //nolint:gochecknoglobals // read-only table
-	Answered:  {"answered", "Answered by a person"},
-	Machine:   {"machine", "Voicemail or machine"},
-	NoAnswer:  {"no_answer", "No answer"},
-	Busy:      {"busy", "Busy"},
-	Refused:   {"refused", "Refused or invalid"},
-	Faulted:   {"failed", "Failed"},
-	NotDialed: {"not_dialed", "Not dialed"},
+var outcomeKeys = [Outcomes]string{ //nolint:gochecknoglobals // read-only table
+	Answered:  "answered",
+	Machine:   "machine",
+	NoAnswer:  "no_answer",
+	Busy:      "busy",
+	Refused:   "refused",
+	Faulted:   "failed",
+	NotDialed: "not_dialed",
 }
 
 // OutcomesOf returns the outcomes that a key selects: that of one outcome, or dialed or connected.

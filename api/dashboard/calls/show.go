@@ -82,7 +82,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	}
 	o := one{
 		row: newRow(r.Words, call), Call: call, Live: unsettled(call), By: r.Words.Label("ui.ended_by", string(call.HangupBy)),
-		Turns: chart.Turns(said.Turns), Phases: chart.Phases(),
+		Turns: chart.Turns(r.Words, said.Turns), Phases: chart.Phases(r.Words),
 		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(r.Words, call.RecordingStatus),
 		File:      call.ID + path.Ext(call.RecordingKey),
 		Analysis:  analysis(r.Words, call.Analysis),
@@ -107,7 +107,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	if i := slices.IndexFunc(o.Turns, func(t chart.Turn) bool { return t.Slowest }); i >= 0 {
 		o.Slowest = &o.Turns[i]
 	}
-	o.Timeline = chart.Timeline(stretches, o.Turns, o.Took.Seconds())
+	o.Timeline = chart.Timeline(r.Words, stretches, o.Turns, o.Took.Seconds())
 	if len(call.Quality) > 0 {
 		o.Quality = &control.AudioQuality{}
 		if json.Unmarshal(call.Quality, o.Quality) != nil {

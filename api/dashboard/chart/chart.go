@@ -10,6 +10,11 @@ import (
 	"strings"
 )
 
+// Words has the texts of drawings by key.
+type Words interface {
+	T(key string, args ...any) string
+}
+
 // A Phase is a phase of a turn's latency. Class is its CSS class.
 type Phase struct {
 	Key          string
@@ -18,18 +23,23 @@ type Phase struct {
 }
 
 // Phases returns the phases of a turn in order.
-func Phases() []Phase {
-	return []Phase{
-		{"jitter_ms", "Network", "p-net", "jitter buffer delay"},
-		{"vad_ms", "Silence", "p-vad", "until voice detection decided that the caller is silent"},
-		{"asr_ms", "Speech-to-text", "p-asr", "until the final transcript"},
-		{"classifier_ms", "Classifier", "p-cls", "end-of-turn classification"},
-		{"eou_wait_ms", "Endpointing wait", "p-eou", "wait for the caller to continue"},
-		{"llm_ms", "Model", "p-llm", "until the first words of the model"},
-		{"tool_ms", "Tools", "p-fun", "tool calls"},
-		{"tts_ms", "Voice", "p-tts", "until the first audio of the voice"},
-		{"out_ms", "Playout", "p-out", "until the first packet was sent"},
+func Phases(words Words) []Phase {
+	all := []Phase{
+		{Key: "jitter_ms", Class: "p-net"},
+		{Key: "vad_ms", Class: "p-vad"},
+		{Key: "asr_ms", Class: "p-asr"},
+		{Key: "classifier_ms", Class: "p-cls"},
+		{Key: "eou_wait_ms", Class: "p-eou"},
+		{Key: "llm_ms", Class: "p-llm"},
+		{Key: "tool_ms", Class: "p-fun"},
+		{Key: "tts_ms", Class: "p-tts"},
+		{Key: "out_ms", Class: "p-out"},
 	}
+	for i := range all {
+		key := "chart.phase." + strings.TrimSuffix(all[i].Key, "_ms")
+		all[i].Label, all[i].Help = words.T(key+".label"), words.T(key+".help")
+	}
+	return all
 }
 
 // A Turn is a turn of a call as shown.
@@ -78,8 +88,8 @@ type Part struct {
 // Turns reads the turns of a call, as the API shows them, and draws each to the scale of the
 // longest answer. The greeting does not count for the scale. Data that cannot be read is left
 // out.
-func Turns(items []json.RawMessage) []Turn {
-	all := make([]Turn, 0, len(items))
+func Turns(words Words, items []json.RawMessage) []Turn {
+	all, phases := make([]Turn, 0, len(items)), Phases(words)
 	longest := 1000.0
 	for i, item := range items {
 		var t struct {
@@ -97,7 +107,7 @@ func Turns(items []json.RawMessage) []Turn {
 		out.Estimated, _ = t.Metrics["estimated"].(bool)
 		out.Total, _ = t.Metrics["turn_ms"].(float64)
 		sum := 0.0
-		for _, p := range Phases() {
+		for _, p := range phases {
 			if ms, ok := t.Metrics[p.Key].(float64); ok && ms > 0 {
 				out.Parts = append(out.Parts, Part{p, ms})
 				sum += ms
@@ -115,7 +125,7 @@ func Turns(items []json.RawMessage) []Turn {
 	}
 	markSlowest(all)
 	for i := range all {
-		all[i].Bar = bar(all[i], longest)
+		all[i].Bar = bar(words, all[i], longest)
 	}
 	return all
 }
@@ -135,35 +145,42 @@ func markSlowest(all []Turn) {
 // width is the width of a drawing in its own units.
 const width = 1000.0
 
-func bar(t Turn, longest float64) template.HTML {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="bar" viewBox="0 0 %.0f 12" preserveAspectRatio="none" role="img" aria-label="Turn %d: `, width, t.Number)
+// milliseconds formats a duration in milliseconds.
+func milliseconds(ms float64) string { return fmt.Sprintf("%.0f ms", ms) }
+
+// describe returns a turn in words.
+func describe(words Words, t Turn) string {
+	text := words.T("chart.turn.silent", "turn", t.Number)
 	if t.Total > 0 {
-		fmt.Fprintf(&b, "%.0f ms", t.Total)
-	} else {
-		b.WriteString("no answer was heard")
+		text = words.T("chart.turn.answered", "turn", t.Number, "time", milliseconds(t.Total))
 	}
 	for _, p := range t.Parts {
-		fmt.Fprintf(&b, ", %s %.0f ms", strings.ToLower(p.Label), p.MS)
+		text += ", " + words.T("chart.turn.phase", "phase", strings.ToLower(p.Label), "time", milliseconds(p.MS))
 	}
 	if t.Disclosure > 0 {
-		b.WriteString("; then the disclosure, " + t.Disclosed())
+		text += "; " + words.T("chart.turn.disclosure", "time", t.Disclosed())
 	}
-	b.WriteString(`">`)
+	return text
+}
+
+func bar(words Words, t Turn, longest float64) template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="bar" viewBox="0 0 %.0f 12" preserveAspectRatio="none" role="img" aria-label="%s">`,
+		width, template.HTMLEscapeString(describe(words, t)))
 	x := 0.0
 	for _, p := range t.Parts {
 		w := min(width*p.MS/longest, width-x)
 		fmt.Fprintf(
-			&b, `<rect class="%s" x="%.1f" y="0" width="%.1f" height="12"><title>%s: %.0f ms</title></rect>`,
-			p.Class, x, math.Max(w, 1), p.Label, p.MS,
+			&b, `<rect class="%s" x="%.1f" y="0" width="%.1f" height="12"><title>%s</title></rect>`, p.Class, x, math.Max(w, 1),
+			template.HTMLEscapeString(words.T("chart.bar.phase", "phase", p.Label, "time", milliseconds(p.MS))),
 		)
 		x += w
 	}
 	if t.Disclosure > 0 {
-		hatch(&b, x, min(x+width*t.Disclosure/longest, width), "Disclosure: "+t.Disclosed())
+		hatch(&b, x, min(x+width*t.Disclosure/longest, width), words.T("chart.bar.disclosure", "time", t.Disclosed()))
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) //nolint:gosec // numbers and labels of ours
+	return template.HTML(b.String()) //nolint:gosec // what is no number is escaped
 }
 
 func hatch(b *strings.Builder, from, to float64, title string) {
@@ -173,7 +190,7 @@ func hatch(b *strings.Builder, from, to float64, title string) {
 		w := min(stripe, to-x)
 		fmt.Fprintf(b, "M%.1f 0h%.1fv12h-%.1fz", x, w, w)
 	}
-	fmt.Fprintf(b, `"><title>%s</title></path>`, title)
+	fmt.Fprintf(b, `"><title>%s</title></path>`, template.HTMLEscapeString(title))
 }
 
 // A Column is one column of a chart. Part of its N is drawn in another color.
@@ -251,7 +268,7 @@ const (
 
 // Timeline draws who spoke when: the caller above, the agent in the middle, and the phases of each response time below.
 // The phases of a turn end where its answer begins, at Turn.At. A script adds the waveform to both lanes.
-func Timeline(all []Stretch, turns []Turn, seconds float64) template.HTML {
+func Timeline(words Words, all []Stretch, turns []Turn, seconds float64) template.HTML {
 	for _, s := range all {
 		seconds = max(seconds, s.End)
 	}
@@ -259,8 +276,8 @@ func Timeline(all []Stretch, turns []Turn, seconds float64) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(
 		&b,
-		`<svg class="lanes" viewBox="0 0 %.0f %d" preserveAspectRatio="none" data-seconds="%.3f" role="img" aria-label="Timeline: speech of the caller, speech of the agent, response times">`,
-		width, phaseTop+phases+laneTop, seconds,
+		`<svg class="lanes" viewBox="0 0 %.0f %d" preserveAspectRatio="none" data-seconds="%.3f" role="img" aria-label="%s">`,
+		width, phaseTop+phases+laneTop, seconds, template.HTMLEscapeString(words.T("chart.timeline.title")),
 	)
 	for _, y := range []int{laneTop, agentTop} {
 		fmt.Fprintf(&b, `<rect class="lane" x="0" y="%d" width="%.0f" height="%d"/>`, y, width, laneHeight)
@@ -280,22 +297,24 @@ func Timeline(all []Stretch, turns []Turn, seconds float64) template.HTML {
 		if t.Slowest && at > 0 {
 			from := max(at-t.Total/1000, 0)
 			fmt.Fprintf(
-				&b, `<rect class="slowest" x="%.2f" y="0" width="%.2f" height="%d"><title>Slowest response: %.0f ms</title></rect>`,
-				width*from/seconds, width*(at-from)/seconds, phaseTop+phases+laneTop, t.Total,
+				&b, `<rect class="slowest" x="%.2f" y="0" width="%.2f" height="%d"><title>%s</title></rect>`,
+				width*from/seconds, width*(at-from)/seconds, phaseTop+phases+laneTop,
+				template.HTMLEscapeString(words.T("chart.timeline.slowest", "time", milliseconds(t.Total))),
 			)
 		}
 		for i := len(t.Parts) - 1; i >= 0 && t.At > 0; i-- {
 			p := t.Parts[i]
 			at = max(at-p.MS/1000, 0)
 			fmt.Fprintf(
-				&b, `<rect class="%s" x="%.2f" y="%d" width="%.2f" height="%d"><title>Turn %d, %s: %.0f ms</title></rect>`,
-				p.Class, width*at/seconds, phaseTop, width*p.MS/1000/seconds, phases, t.Number, p.Label, p.MS,
+				&b, `<rect class="%s" x="%.2f" y="%d" width="%.2f" height="%d"><title>%s</title></rect>`,
+				p.Class, width*at/seconds, phaseTop, width*p.MS/1000/seconds, phases,
+				template.HTMLEscapeString(words.T("chart.timeline.phase", "turn", t.Number, "phase", p.Label, "time", milliseconds(p.MS))),
 			)
 		}
 	}
 	fmt.Fprintf(&b, `<path class="wave caller" data-middle="%d"/><path class="wave agent" data-middle="%d"/>`, laneTop+laneHeight/2, agentTop+laneHeight/2)
 	fmt.Fprintf(&b, `<line class="head" x1="0" x2="0" y1="0" y2="%d"/></svg>`, phaseTop+phases+laneTop)
-	return template.HTML(b.String()) //nolint:gosec // numbers and labels of ours
+	return template.HTML(b.String()) //nolint:gosec // what is no number is escaped
 }
 
 // Meter draws a share of a whole.

@@ -9,7 +9,28 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/parley-voice/parley/api/dashboard/ui"
 )
+
+// english returns the English texts.
+func english(t *testing.T) Words {
+	t.Helper()
+	words, err := ui.ReadWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return words
+}
+
+// TestPhases checks that each phase has a label and a help text.
+func TestPhases(t *testing.T) {
+	for _, p := range Phases(english(t)) {
+		if strings.HasPrefix(p.Label, "chart.") || strings.HasPrefix(p.Help, "chart.") {
+			t.Errorf("%+v", p)
+		}
+	}
+}
 
 // checkSVG fails if a drawing is not well-formed XML, or contains a style or a script.
 func checkSVG(t *testing.T, svg string) {
@@ -39,7 +60,7 @@ func checkSVG(t *testing.T, svg string) {
 }
 
 func TestTurns(t *testing.T) {
-	all := Turns([]json.RawMessage{
+	all := Turns(english(t), []json.RawMessage{
 		json.RawMessage(`{"turn":0,"metrics":{"tts_ms":100,"out_ms":10,"turn_ms":110},"ending":"answered","reason":"answered"}`),
 		json.RawMessage(`broken`),
 		json.RawMessage(`{"turn":1,"metrics":{"vad_ms":200,"llm_ms":1500,"tts_ms":300,"turn_ms":2000,"estimated":true},"ending":"interrupted","interrupted":true,"merged_from":2}`),
@@ -61,7 +82,7 @@ func TestTurns(t *testing.T) {
 
 // TestGreeting checks that the greeting does not set the scale of the answers, and a disclosure does not count as its time.
 func TestGreeting(t *testing.T) {
-	all := Turns([]json.RawMessage{
+	all := Turns(english(t), []json.RawMessage{
 		json.RawMessage(`{"turn":0,"metrics":{"eou_wait_ms":300,"tts_ms":100,"turn_ms":400,"raw":{"disclosure_ms":6000}},"ending":"answered"}`),
 		json.RawMessage(`{"turn":0,"metrics":{"eou_wait_ms":6400,"turn_ms":6400},"ending":"answered"}`),
 		json.RawMessage(`{"turn":1,"metrics":{"vad_ms":200,"llm_ms":300,"turn_ms":500,"raw":{}},"ending":"answered"}`),
@@ -88,8 +109,8 @@ func TestDrawings(t *testing.T) {
 	for _, svg := range []string{
 		string(Columns(evil, "hours", []Column{{Label: evil, Title: evil, N: 10, Part: 4}, {}, {N: 1}}, 12)),
 		string(Columns("none", "hours", nil, 0)),
-		string(Timeline([]Stretch{{Start: 1, End: 2.5}, {Agent: true, Start: 0, End: 1, Line: 1}}, nil, 0)),
-		string(Timeline(nil, []Turn{{At: .1, Parts: []Part{{Phases()[0], 1e6}}}}, 0)), string(Meter(evil, 3, 2)), string(Meter("none", 0, 0)),
+		string(Timeline(english(t), []Stretch{{Start: 1, End: 2.5}, {Agent: true, Start: 0, End: 1, Line: 1}}, nil, 0)),
+		string(Timeline(english(t), nil, []Turn{{At: .1, Parts: []Part{{Phases(english(t))[0], 1e6}}}}, 0)), string(Meter(evil, 3, 2)), string(Meter("none", 0, 0)),
 	} {
 		checkSVG(t, svg)
 	}

@@ -41,9 +41,9 @@ func (h *Env) setServices(t *testing.T) {
 	d.Bucket = bucket
 	d.Providers = func() []live.Provider {
 		return []live.Provider{
-			{Does: "speech-to-text", Name: "deepgram", Asked: 12, Most: 100},
-			{Does: "model", Name: "openai", Open: true},
-			{Does: "voice", Name: "cartesia", Open: true, Tried: true, Asked: 1},
+			{Kind: "asr", Name: "deepgram", Active: 12, Limit: 100},
+			{Kind: "llm", Name: "openai", Open: true},
+			{Kind: "tts", Name: "cartesia", Open: true, Probing: true, Active: 1},
 		}
 	}
 	d.Recordings = &recordings.Recordings{Calls: d.Store, Bucket: bucket, Key: func() []byte { return key }, PublicURL: h.URL}

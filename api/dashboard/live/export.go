@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -28,13 +27,13 @@ func (l *Live) export(r *ui.Request) error {
 	_, err = io.WriteString(r.Writer, "\ufeff") // makes spreadsheet programs read UTF-8
 	w := csv.NewWriter(r.Writer)
 	if err == nil {
-		err = w.WriteAll(p.lines(r.Words))
+		err = w.WriteAll(p.lines())
 	}
 	return err
 }
 
 // lines returns a line for the period, for the one before, and for each slot, hour of the week, agent and campaign.
-func (p *report) lines(words *ui.Words) [][]string {
+func (p *report) lines() [][]string {
 	head := []string{"figures", "name", "id", "from", "to", "calls", "dialed"}
 	for o := range overview.Outcomes {
 		head = append(head, o.Key())
@@ -56,7 +55,7 @@ func (p *report) lines(words *ui.Words) [][]string {
 		for h, c := range day {
 			line := make([]string, len(head))
 			copy(line, []string{
-				"weekday and hour", fmt.Sprintf("%s %02d:00", ui.Weekdays(words)[d], h), "", local(p.from), local(p.to),
+				"weekday and hour", fmt.Sprintf("%s %02d:00", ui.Weekdays(p.words)[d], h), "", local(p.from), local(p.to),
 				strconv.Itoa(c.calls), strconv.Itoa(c.dialed), strconv.Itoa(c.answered),
 			})
 			all = append(all, line)
@@ -64,7 +63,7 @@ func (p *report) lines(words *ui.Words) [][]string {
 	}
 	for _, k := range []ranking{p.Agents, p.Camps} {
 		for _, row := range k.Rows {
-			add(strings.ToLower(strings.TrimSuffix(k.Kind, "s")), row.Name, row.ID, p.from, p.to, row.Sums)
+			add(k.Kind, row.Name, row.ID, p.from, p.to, row.Sums)
 		}
 	}
 	return all

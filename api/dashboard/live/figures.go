@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/overview"
@@ -15,6 +16,25 @@ type number struct{ Text, Href string }
 
 // none is an unknown number.
 func none() number { return number{Text: "–"} }
+
+// firstPlace is a character for private use. A text of words has it, or one of those after it, where a number with a
+// link stands: the order of numbers differs between languages.
+const firstPlace = '\ue000'
+
+// place marks the place of the nth number.
+func place(n rune) string { return string(firstPlace + n) }
+
+// fill returns a text with numbers at their places.
+func fill(text string, numbers ...number) (all []number) {
+	from := 0
+	for at, c := range text {
+		if n := int(c - firstPlace); n >= 0 && n < len(numbers) {
+			all = append(all, number{Text: text[from:at]}, numbers[n])
+			from = at + utf8.RuneLen(c)
+		}
+	}
+	return append(all, number{Text: text[from:]})
+}
 
 // Filters of the list of calls.
 func overFilter() []string                        { return []string{"status", "ended,failed"} }
@@ -135,30 +155,31 @@ type change struct {
 }
 
 // relative is the change of an amount. Better is 1 if more is better, -1 if less is, and 0 otherwise.
-func relative(now, before float64, better int) change {
+func relative(words *ui.Words, now, before float64, better int) change {
 	if before == 0 || math.IsNaN(now) || math.IsNaN(before) {
 		return change{}
 	}
-	return changeOf(100*(now-before)/before, " %", better)
+	return changeOf(words, "live.overview.change.percent", 100*(now-before)/before, better)
 }
 
 // points is the change of a share, in percentage points.
-func points(now, before float64, better int) change {
+func points(words *ui.Words, now, before float64, better int) change {
 	if math.IsNaN(now) || math.IsNaN(before) {
 		return change{}
 	}
-	return changeOf(100*(now-before), " points", better)
+	return changeOf(words, "live.overview.change.points", 100*(now-before), better)
 }
 
-func changeOf(by float64, unit string, better int) change {
+// changeOf describes a change by the text with this key.
+func changeOf(words *ui.Words, key string, by float64, better int) change {
 	form := "%+.1f"
 	if math.Abs(by) >= 100 {
 		form = "%+.0f"
 	}
-	c := change{Text: strings.Replace(fmt.Sprintf(form, by), "-", "−", 1) + unit}
+	c := change{Text: words.T(key, "change", strings.Replace(fmt.Sprintf(form, by), "-", "−", 1))}
 	switch {
 	case math.Abs(by) < .05:
-		c.Text = "no change"
+		c.Text = words.T("live.overview.change.none")
 	case by*float64(better) > 0:
 		c.Class = "good"
 	case by*float64(better) < 0:

@@ -96,39 +96,38 @@ type line struct {
 	overview.Route
 
 	State string // up, down, degraded or unknown
-	Says  string
+	Text  string
 }
 
 // A Provider is a speech-to-text, model or voice provider.
 type Provider struct {
-	Does, Name  string
-	OrgID       string // organization that owns the endpoint, which alone sees it; empty for the operator's
-	Asked, Most int    // current and allowed concurrent requests; 0 means no limit
-	// Open means that requests are suspended after failures, at least until Until. Tried means that
+	Kind, Name    string // kind asr, llm or tts
+	OrgID         string // organization that owns the endpoint, which alone sees it; empty for the operator's
+	Active, Limit int    // current and allowed concurrent requests; 0 means no limit
+	// Open means that requests are suspended after failures, at least until Until. Probing means that
 	// a probe is running.
-	Open, Tried bool
-	Until       time.Time
+	Open, Probing bool
+	Until         time.Time
 }
 
 type providerState struct {
 	Provider
 
 	State string // up, degraded or down
-	Says  string
+	Text  string
 }
 
-func assess(p Provider, now time.Time, dates ui.Dates) providerState {
-	s := providerState{Provider: p, State: "up", Says: "Healthy"}
+func assess(words *ui.Words, p Provider, now time.Time, dates ui.Dates) providerState {
+	s := providerState{Provider: p, State: "up", Text: words.T("live.provider.healthy")}
 	switch {
-	case p.Tried:
-		s.State, s.Says = "degraded", "Failed repeatedly. One call is testing it; other calls use the fallback, if any."
+	case p.Probing:
+		s.State, s.Text = "degraded", words.T("live.provider.probing")
 	case p.Open && p.Until.After(now):
-		s.State, s.Says = "down", fmt.Sprintf("Suspended after repeated failures until %s; calls use the fallback, if any.",
-			dates.Second(p.Until))
+		s.State, s.Text = "down", words.T("live.provider.suspended.until", "time", dates.Second(p.Until))
 	case p.Open:
-		s.State, s.Says = "degraded", "Suspended after repeated failures; the next call probes it."
-	case p.Most > 0 && p.Asked >= p.Most:
-		s.State, s.Says = "degraded", "At its concurrency limit; new requests use the fallback, if any."
+		s.State, s.Text = "degraded", words.T("live.provider.suspended.over")
+	case p.Limit > 0 && p.Active >= p.Limit:
+		s.State, s.Text = "degraded", words.T("live.provider.at_limit")
 	}
 	return s
 }
@@ -160,12 +159,13 @@ func (l *Live) show(r *ui.Request) (ui.Page, error) {
 	if err == nil {
 		err = l.health(r, &n)
 	}
-	return page(n), err
+	return page(r.Words, n), err
 }
 
-func page(n now) ui.Page {
+func page(words *ui.Words, n now) ui.Page {
 	return ui.Page{
-		Template: "live.html", Title: "Live", Actions: []ui.Link{{Label: "Stop calls", Path: "campaigns/pause", Danger: true}}, Data: n,
+		Template: "live.html", Title: words.T("live.title"), Data: n,
+		Actions: []ui.Link{{Label: words.T("live.action.stop_calls"), Path: "campaigns/pause", Danger: true}},
 	}
 }
 
@@ -179,12 +179,12 @@ func (l *Live) calls(r *ui.Request, n *now) error {
 	for _, c := range all {
 		x := call{Call: c, Number: ui.FormatNumber(c.To), Since: c.CreatedAt.Unix(), Chosen: c.ID == r.Query(chosenCall)}
 		if c.Type == control.Web {
-			x.Number = "Web call"
+			x.Number = r.Words.T("live.calls.web_call")
 		}
 		if c.AnsweredAt != nil {
 			x.Since = c.AnsweredAt.Unix()
 		}
-		x.Response, x.Mark = lastResponse(chart.Turns(c.Turns))
+		x.Response, x.Mark = lastResponse(chart.Turns(r.Words, c.Turns))
 		n.Calls = append(n.Calls, x)
 	}
 	if n.Panel, err = l.panel(r); n.Panel != nil {
@@ -211,37 +211,37 @@ func (l *Live) health(r *ui.Request, n *now) error {
 			if p.OrgID != "" && p.OrgID != r.Org() {
 				continue // another organization's own endpoint
 			}
-			n.Providers = append(n.Providers, assess(p, time.Now(), ui.DatesOf(r.Member)))
+			n.Providers = append(n.Providers, assess(r.Words, p, time.Now(), ui.DatesOf(r.Member)))
 		}
 	}
 	paces, err := l.Campaigns.Paces(r.Context(), r.DB(), r.Org(), 20)
 	for _, p := range paces {
-		n.Paces = append(n.Paces, pace{p, chart.Meter(fmt.Sprintf("%d of %d calls per minute", p.Dialed, p.Target), p.Dialed, p.Target)})
+		label := r.Words.T("live.pace.meter", "dialed", p.Dialed, "target", p.Target)
+		n.Paces = append(n.Paces, pace{p, chart.Meter(label, p.Dialed, p.Target)})
 	}
 	return err
 }
 
 func (l *Live) line(x overview.Route, r *ui.Request) line {
-	s := line{Route: x, State: "unknown", Says: "No calls yet; carrier state unknown."}
+	s := line{Route: x, State: "unknown", Text: r.Words.T("live.trunk.unknown")}
 	status := ""
 	if l.TrunkStatus != nil {
 		status = l.TrunkStatus(x.Line.MediaTrunk())
 	}
 	switch {
 	case x.Breaker == "probing":
-		s.State, s.Says = "degraded", "Calls failed repeatedly. One call is testing the trunk."
+		s.State, s.Text = "degraded", r.Words.T("live.trunk.probing")
 	case x.Breaker == "open" && x.Why == "unreachable", x.Down, status == "down":
-		s.State, s.Says = "down", "Carrier unreachable."
+		s.State, s.Text = "down", r.Words.T("live.trunk.unreachable")
 	case x.Breaker == "open":
-		s.State, s.Says = "down", "Too many calls failed. Campaigns are paused on it"
+		s.State, s.Text = "down", r.Words.T("live.trunk.paused")
 		if x.Probe != nil {
-			s.Says += " until a probe at " + ui.DatesOf(r.Member).Second(*x.Probe)
+			s.Text = r.Words.T("live.trunk.paused.until", "time", ui.DatesOf(r.Member).Second(*x.Probe))
 		}
-		s.Says += "."
 	case x.InUse >= x.Most:
-		s.State, s.Says = "degraded", "All channels are in use."
+		s.State, s.Text = "degraded", r.Words.T("live.trunk.full")
 	case status == "up":
-		s.State, s.Says = "up", "Carrier reachable."
+		s.State, s.Text = "up", r.Words.T("live.trunk.reachable")
 	}
 	return s
 }
@@ -291,7 +291,7 @@ func (l *Live) stream(r *ui.Request) error {
 	}
 	if !ok || l.stopping() {
 		return &ui.ProblemError{
-			Status: http.StatusServiceUnavailable, Title: "Too many live streams", Text: "The page updates by polling instead.",
+			Status: http.StatusServiceUnavailable, Title: r.Words.T("live.streams.full.title"), Text: r.Words.T("live.streams.full.text"),
 		}
 	}
 	w := http.NewResponseController(r.Writer)
@@ -349,7 +349,7 @@ func (l *Live) send(r *ui.Request, all bool, s *stream) error {
 		s.ready = n.Ready
 	}
 	for _, name := range parts {
-		html, err := r.Part("live", page(n), name)
+		html, err := r.Part("live", page(r.Words, n), name)
 		if err != nil {
 			return err
 		}

@@ -43,22 +43,26 @@ func TestStreamLimits(t *testing.T) {
 }
 
 func TestProvider(t *testing.T) {
+	words, err := ui.ReadWords(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	now := time.Date(2026, 11, 22, 14, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		p           Provider
-		state, says string
+		state, text string
 	}{
 		{Provider{}, "up", "Healthy"},
-		{Provider{Asked: 3, Most: 4}, "up", "Healthy"},
-		{Provider{Asked: 4, Most: 4}, "degraded", "At its concurrency limit"},
+		{Provider{Active: 3, Limit: 4}, "up", "Healthy"},
+		{Provider{Active: 4, Limit: 4}, "degraded", "At its concurrency limit"},
 		{Provider{Open: true, Until: now.Add(time.Second)}, "down", "Suspended after repeated failures until 15:00:01;"},
 		{Provider{Open: true, Until: now}, "degraded", "the next call probes it"},
-		{Provider{Open: true, Until: now.Add(-time.Hour), Asked: 4, Most: 4}, "degraded", "the next call probes it"},
-		{Provider{Open: true, Tried: true, Until: now.Add(time.Second)}, "degraded", "One call is testing it"},
+		{Provider{Open: true, Until: now.Add(-time.Hour), Active: 4, Limit: 4}, "degraded", "the next call probes it"},
+		{Provider{Open: true, Probing: true, Until: now.Add(time.Second)}, "degraded", "One call is testing it"},
 	} {
-		s := assess(c.p, now, ui.Dates{Zone: time.FixedZone("", 3600)})
-		if s.State != c.state || !strings.Contains(s.Says, c.says) {
-			t.Errorf("%+v is %s: %s", c.p, s.State, s.Says)
+		s := assess(words, c.p, now, ui.Dates{Zone: time.FixedZone("", 3600)})
+		if s.State != c.state || !strings.Contains(s.Text, c.text) {
+			t.Errorf("%+v is %s: %s", c.p, s.State, s.Text)
 		}
 	}
 }

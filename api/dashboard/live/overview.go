@@ -23,6 +23,7 @@ type report struct {
 	spans
 
 	period        period
+	words         *ui.Words
 	dates         ui.Dates
 	links         links
 	page          func(path string) string
@@ -43,7 +44,8 @@ const shownRows = 25
 // A ranking compares agents or campaigns.
 type ranking struct {
 	Rows     []ranked
-	Kind     string // title
+	Kind     string // agent or campaign
+	Title    string
 	Currency string
 }
 
@@ -60,7 +62,9 @@ type ranked struct {
 }
 
 func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*report, error) {
-	p := &report{period: periodOf(r.Query("period")), dates: ui.DatesOf(r.Member), links: linksOf(r), page: r.URL, currency: l.Currency}
+	p := &report{
+		period: periodOf(r.Query("period")), words: r.Words, dates: ui.DatesOf(r.Member), links: linksOf(r), page: r.URL, currency: l.Currency,
+	}
 	p.spans = p.period.at(now, p.dates.Zone)
 	var hours []overview.Hour
 	var groups []overview.Group
@@ -79,21 +83,23 @@ func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*r
 		return nil, err
 	}
 	p.addHours(hours)
-	p.Agents = p.rank(groups, "Agents", func(g overview.Group) (string, string) {
+	p.Agents = p.rank(groups, "agent", names, func(g overview.Group) (string, string) {
 		if g.Agent == "" {
-			return "", "Other agents"
+			return "", r.Words.T("live.ranking.agent.other")
 		}
-		return g.Agent, cmp.Or(names[g.Agent], "Deleted agent")
+		return g.Agent, r.Words.T("live.ranking.agent.deleted")
 	})
-	p.Camps = p.rank(groups, "Campaigns", func(g overview.Group) (string, string) {
+	p.Agents.Title = r.Words.T("live.ranking.agent.title")
+	p.Camps = p.rank(groups, "campaign", names, func(g overview.Group) (string, string) {
 		switch {
 		case g.Agent == "":
-			return "", "Other campaigns"
+			return "", r.Words.T("live.ranking.campaign.other")
 		case g.Campaign == "":
-			return withoutCampaign, "No campaign"
+			return withoutCampaign, r.Words.T("live.ranking.campaign.none")
 		}
-		return g.Campaign, cmp.Or(names[g.Campaign], "Deleted campaign")
+		return g.Campaign, r.Words.T("live.ranking.campaign.deleted")
 	})
+	p.Camps.Title = r.Words.T("live.ranking.campaign.title")
 	return p, nil
 }
 
@@ -130,24 +136,22 @@ func (p *report) addHours(hours []overview.Hour) {
 	}
 }
 
-// rank adds up groups by id; key returns id and name. Groups without id are counted together, and their calls cannot
-// be selected.
-func (p *report) rank(groups []overview.Group, kind string, key func(overview.Group) (id, name string)) ranking {
-	filter, page := "agent_id", "agents/"
-	if kind == "Campaigns" {
-		filter, page = "campaign_id", "campaigns/"
-	}
+// rank adds up groups by id; key returns the id, and a text for one without name. Groups without id are counted together,
+// and their calls cannot be selected.
+func (p *report) rank(
+	groups []overview.Group, kind string, names map[string]string, key func(overview.Group) (id, unnamed string),
+) ranking {
 	all := map[string]*ranked{}
 	for i := range groups {
-		id, name := key(groups[i])
+		id, unnamed := key(groups[i])
 		row := all[id]
 		if row == nil {
-			row = &ranked{ID: id, Name: name, figures: figures{Sums: &overview.Sums{}}}
+			row = &ranked{ID: id, Name: cmp.Or(names[id], unnamed), figures: figures{Sums: &overview.Sums{}}}
 			if id != "" {
-				row.figures = p.figures(&overview.Sums{}, filter, id)
+				row.figures = p.figures(&overview.Sums{}, kind+"_id", id)
 			}
-			if id != "" && id != withoutCampaign && !strings.HasPrefix(name, "Deleted ") {
-				row.Page = p.page(page + id)
+			if names[id] != "" {
+				row.Page = p.page(kind + "s/" + id)
 			}
 			all[id] = row
 		}
@@ -181,19 +185,8 @@ type tile struct {
 	Kind, Other string // what the values are
 }
 
-// word is text between numbers.
-func word(text string) number { return number{Text: text} }
-
-// noun is the word for a number of things.
-func noun(n int, one, more string) number {
-	if n == 1 {
-		return word(one)
-	}
-	return word(more)
-}
-
 func (p *report) tiles() []tile {
-	f, now, before := p.figures(&p.Total), &p.now, &p.before
+	f, now, before, words := p.figures(&p.Total), &p.now, &p.before, p.words
 	course := func(value func(s *overview.Sums) float64) template.HTML {
 		all := make([]float64, len(p.slots))
 		for i := range p.slots {
@@ -205,30 +198,33 @@ func (p *report) tiles() []tile {
 	cost := func(s *overview.Sums) float64 { return float64(s.CostNano) }
 	return []tile{
 		{
-			Label: "Calls", Value: f.All(), Of: []number{f.Dialed(), word("dialed")},
-			Change: relative(calls(now), calls(before), 0), Spark: course(calls),
+			Label: words.T("live.tile.calls.label"), Value: f.All(), Of: fill(words.T("live.tile.calls.of", "dialed", place(0)), f.Dialed()),
+			Change: relative(words, calls(now), calls(before), 0), Spark: course(calls),
 		},
 		{
-			Label: "Answer rate", Value: f.AnswerRate(), Of: []number{f.Answered(), word("of"), f.Dialed(), word("dialed")},
-			Change: points(answerRate(now), answerRate(before), 1), Spark: course(answerRate),
+			Label: words.T("live.tile.answer_rate.label"), Value: f.AnswerRate(),
+			Of:     fill(words.T("live.tile.answer_rate.of", "answered", place(0), "dialed", place(1)), f.Answered(), f.Dialed()),
+			Change: points(words, answerRate(now), answerRate(before), 1), Spark: course(answerRate),
 		},
 		{
-			Label: "Success", Value: f.Success(), Of: []number{f.Reached(), word("of"), f.Known(), word("with a verdict")},
-			Change: points(successRate(now), successRate(before), 1), Spark: course(successRate),
+			Label: words.T("live.tile.success.label"), Value: f.Success(),
+			Of:     fill(words.T("live.tile.success.of", "reached", place(0), "known", place(1)), f.Reached(), f.Known()),
+			Change: points(words, successRate(now), successRate(before), 1), Spark: course(successRate),
 		},
 		{
-			Label: "Response time", Value: f.P50(), Kind: "p50", Second: f.P95(), Other: "p95",
-			Of:     []number{f.Turns(), noun(f.Times.Count(), "turn", "turns")},
-			Change: relative(median(now), median(before), -1), Spark: course(median),
+			Label: words.T("live.tile.response_time.label"), Value: f.P50(), Kind: "p50", Second: f.P95(), Other: "p95",
+			Of:     fill(words.T("live.tile.response_time.of", "count", f.Times.Count(), "turns", place(0)), f.Turns()),
+			Change: relative(words, median(now), median(before), -1), Spark: course(median),
 		},
 		{
-			Label: "Minutes", Value: f.Minutes(), Of: []number{word("in"), f.Connected(), noun(f.connected(), "call", "calls")},
-			Change: relative(minutes(now), minutes(before), 0), Spark: course(minutes),
+			Label: words.T("live.tile.minutes.label"), Value: f.Minutes(),
+			Of:     fill(words.T("live.tile.minutes.of", "count", f.connected(), "calls", place(0)), f.Connected()),
+			Change: relative(words, minutes(now), minutes(before), 0), Spark: course(minutes),
 		},
 		{
-			Label: "Cost", Kind: p.currency, Value: f.Cost(),
-			Of:     []number{word("of"), f.Priced(), noun(f.Costed, "priced call", "priced calls")},
-			Change: relative(cost(now), cost(before), 0), Spark: course(cost),
+			Label: words.T("live.tile.cost.label"), Kind: p.currency, Value: f.Cost(),
+			Of:     fill(words.T("live.tile.cost.of", "count", f.Costed, "calls", place(0)), f.Priced()),
+			Change: relative(words, cost(now), cost(before), 0), Spark: course(cost),
 		},
 	}
 }
@@ -254,9 +250,9 @@ func median(s *overview.Sums) float64 {
 // A legend explains a color.
 type legend struct{ Class, Label string }
 
-func outcomeLegend() (all []legend) {
+func outcomeLegend(words *ui.Words) (all []legend) {
 	for o := range overview.Outcomes {
-		all = append(all, legend{fmt.Sprintf("o%d", o), o.String()})
+		all = append(all, legend{fmt.Sprintf("o%d", o), words.Label("calls.outcome", o.Key())})
 	}
 	return all
 }
@@ -276,23 +272,23 @@ func (p *report) chartSlots(describe func(f figures) string, filters []string) [
 }
 
 func (p *report) outcomes() template.HTML {
-	parts, classes := make([][]int, len(p.slots)), []string{}
+	parts, classes, names := make([][]int, len(p.slots)), []string{}, outcomeLegend(p.words)
 	for i := range p.slots {
 		parts[i] = p.slots[i].Outcomes[:]
 	}
-	for _, l := range outcomeLegend() {
+	for _, l := range names {
 		classes = append(classes, l.Class)
 	}
 	slots := p.chartSlots(func(f figures) string {
-		lines := []string{ui.Plural(f.Calls, "call", "calls")}
+		lines := []string{p.words.T("ui.count.calls", "count", f.Calls)}
 		for o, n := range f.Outcomes {
 			if n > 0 {
-				lines = append(lines, overview.Outcome(o).String()+": "+ui.Count(n))
+				lines = append(lines, names[o].Label+": "+ui.Count(n))
 			}
 		}
 		return strings.Join(lines, "\n")
 	}, overFilter())
-	return chart.Stacks("Calls by outcome over time", slots, parts, classes)
+	return chart.Stacks(p.words.T("live.chart.outcomes.title"), slots, parts, classes)
 }
 
 func (p *report) responses() template.HTML {
@@ -305,16 +301,16 @@ func (p *report) responses() template.HTML {
 	}
 	slots := p.chartSlots(func(f figures) string {
 		if f.Times.Count() == 0 {
-			return "no response times"
+			return p.words.T("live.chart.responses.none")
 		}
-		return "p50: " + f.P50().Text + "\np95: " + f.P95().Text + "\n" + ui.Plural(f.Times.Count(), "turn", "turns")
+		return p.words.T("live.chart.responses.slot", "median", f.P50().Text, "high", f.P95().Text, "count", f.Times.Count())
 	}, []string{"has", "response_time"})
 	for i := range slots {
 		if !ranges[i].OK {
 			slots[i].Href = ""
 		}
 	}
-	return chart.Band("Response time over time, p50 and p95", slots, ranges, func(ms float64) string {
+	return chart.Band(p.words.T("live.chart.responses.title"), slots, ranges, func(ms float64) string {
 		if ms >= 1000 {
 			return chart.Short(ms/1000) + " s"
 		}
@@ -338,7 +334,7 @@ type heatCell struct {
 const heatLevels = 5
 
 // heat returns the calls by weekday and hour in the organization's time zone.
-func (p *report) heat(words *ui.Words) (all []heatRow) {
+func (p *report) heat() (all []heatRow) {
 	most := 1
 	for _, day := range p.week {
 		for _, c := range day {
@@ -346,14 +342,14 @@ func (p *report) heat(words *ui.Words) (all []heatRow) {
 		}
 	}
 	for d, day := range p.week {
-		row := heatRow{Day: ui.Weekdays(words)[d]}
+		row := heatRow{Day: ui.Weekdays(p.words)[d]}
 		for h, c := range day {
 			x := heatCell{
 				number: number{Text: ui.Count(c.calls)}, Level: (heatLevels*c.calls + most - 1) / most,
-				Title: fmt.Sprintf("%s %s–%s\n%s", row.Day, p.dates.Hour(h), p.dates.Hour(h+1), ui.Plural(c.calls, "call", "calls")),
+				Title: fmt.Sprintf("%s %s–%s\n%s", row.Day, p.dates.Hour(h), p.dates.Hour(h+1), p.words.T("ui.count.calls", "count", c.calls)),
 			}
 			if c.dialed > 0 {
-				x.Title += fmt.Sprintf("\n%s answered (%s of dialed)", ui.Count(c.answered), percent(share(c.answered, c.dialed)))
+				x.Title += "\n" + p.words.T("live.chart.heat.answered", "answered", c.answered, "share", percent(share(c.answered, c.dialed)))
 			}
 			if c.calls > 0 {
 				x.Href = p.links.between(p.from, p.to, append(overFilter(), "weekday", fmt.Sprint(d), "hour", fmt.Sprint(h))...)
@@ -400,7 +396,7 @@ type timeRow struct {
 const manyPending = 1000
 
 func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
-	page := ui.Page{Template: "overview.html", Title: "Overview"}
+	page := ui.Page{Template: "overview.html", Title: r.Words.T("live.overview.title")}
 	has, err := overview.HasCalls(r.Context(), r.DB(), r.Org())
 	if err != nil {
 		return page, err
@@ -430,12 +426,12 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 	}
 	pending, err := overview.Pending(r.Context(), r.DB(), manyPending)
 	o := overviewPage{
-		report: p, Before: p.period.before, Tiles: p.tiles(), Legend: outcomeLegend(), Outcomes: p.outcomes(), Responses: p.responses(),
-		Heat: p.heat(r.Words), Late: pending == manyPending, Idle: idle, New: p.before.Calls == 0,
+		report: p, Before: r.Words.T("live.period." + p.period.Key + ".before"), Tiles: p.tiles(), Legend: outcomeLegend(r.Words),
+		Outcomes: p.outcomes(), Responses: p.responses(), Heat: p.heat(), Late: pending == manyPending, Idle: idle, New: p.before.Calls == 0,
 		Setup: !hidden && !planned, Export: r.URL("overview/export?period=" + p.period.Key),
 	}
 	for _, choice := range periods() {
-		o.Periods = append(o.Periods, tab{choice.Label, "?period=" + choice.Key, choice.Key == p.period.Key})
+		o.Periods = append(o.Periods, tab{r.Words.T("live.period." + choice.Key + ".label"), "?period=" + choice.Key, choice.Key == p.period.Key})
 	}
 	for i := range p.slots {
 		o.Times = append(o.Times, timeRow{p.slotFigures(&p.slots[i]), p.period.name(p.slots[i], p.dates)})

@@ -18,7 +18,7 @@ func TestProviderLoad(t *testing.T) {
 		h.Dashboard.Root = "globex"
 		h.Dashboard.Providers = func() []live.Provider {
 			return []live.Provider{
-				{Does: "speech-to-text", Name: "deepgram", Asked: 311, Most: 977}, {Does: "voice", Name: "canary", OrgID: "org_other"},
+				{Kind: "asr", Name: "deepgram", Active: 311, Limit: 977}, {Kind: "tts", Name: "canary", OrgID: "org_other"},
 			}
 		}
 	})

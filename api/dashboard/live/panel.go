@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	"github.com/parley-voice/parley/api/dashboard/chart"
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -54,11 +53,11 @@ func (l *Live) panel(r *ui.Request) (*panel, error) {
 		return nil, err
 	}
 	p := &panel{
-		Call: c, Number: cmp.Or(ui.FormatNumber(c.To), "Web call"), Since: c.CreatedAt.Unix(), Phases: chart.Phases(),
-		EndAllowed: !c.Status.Over() && r.May(operator.Operator),
+		Call: c, Number: cmp.Or(ui.FormatNumber(c.To), r.Words.T("live.calls.web_call")), Since: c.CreatedAt.Unix(),
+		Phases: chart.Phases(r.Words), EndAllowed: !c.Status.Over() && r.May(operator.Operator),
 	}
 	if c.Type == control.Web {
-		p.Number = "Web call"
+		p.Number = r.Words.T("live.calls.web_call")
 	}
 	if !c.AnsweredAt.IsZero() {
 		p.Since = c.AnsweredAt.Unix()
@@ -71,11 +70,11 @@ func (l *Live) panel(r *ui.Request) (*panel, error) {
 	for _, s := range lines[max(0, len(lines)-panelLines):] {
 		at := int(s.StartS)
 		p.Lines = append(p.Lines, transcriptLine{
-			Role: string(s.Role), Who: strings.ReplaceAll(string(s.Role), "_", " "), At: fmt.Sprintf("%d:%02d", at/60, at%60),
+			Role: string(s.Role), Who: r.Words.Label("ui.role", string(s.Role)), At: fmt.Sprintf("%d:%02d", at/60, at%60),
 			Text: s.Text, Interrupted: s.Interrupted,
 		})
 	}
-	p.Turns = chart.Turns(turns[max(0, len(turns)-panelTurns):])
+	p.Turns = chart.Turns(r.Words, turns[max(0, len(turns)-panelTurns):])
 	return p, nil
 }
 

@@ -10,18 +10,17 @@ import (
 
 // A period is a choice of the Overview page.
 type period struct {
-	Key, Label string
-	before     string // the period before, in words
-	days       int
-	slot       int // hours of a slot of the charts
+	Key  string
+	days int
+	slot int // hours of a slot of the charts
 }
 
 // periods returns the choices; the first is the default.
 func periods() []period {
 	return []period{
-		{"day", "24 hours", "the 24 hours before", 1, 1},
-		{"week", "7 days", "the 7 days before", 7, 6},
-		{"month", "30 days", "the 30 days before", 30, 24},
+		{"day", 1, 1},
+		{"week", 7, 6},
+		{"month", 30, 24},
 	}
 }
 

@@ -3,7 +3,6 @@ package live
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -30,7 +29,7 @@ type Checks interface {
 // States of a step.
 const (
 	stepDone   = "done"
-	stepToDo   = "to do"
+	stepToDo   = "to_do"
 	stepFailed = "failed"
 )
 
@@ -126,37 +125,37 @@ func (l *Live) steps(r *ui.Request, s setup) ([]step, error) {
 		return nil, err
 	}
 	agent := l.agentStep(r, s)
-	return []step{marketStep(s), carrier, providers, agent, callStep(r.Words, s), campaignStep(s)}, nil
+	return []step{marketStep(r.Words, s), carrier, providers, agent, callStep(r.Words, s), campaignStep(r.Words, s)}, nil
 }
 
 // next makes a form return to the page of the steps.
 const next = "?next=start"
 
-func marketStep(s setup) step {
+func marketStep(words *ui.Words, s setup) step {
 	p := step{
-		Label: "Choose market rules", State: stepToDo, Text: "They set the legal calling hours and the numbers that you may call.",
-		Links: []ui.Link{{Label: "Choose rules", Path: "market/use" + next, Role: operator.Owner}},
+		Label: words.T("live.start.market.label"), State: stepToDo, Text: words.T("live.start.market.text"),
+		Links: []ui.Link{{Label: words.T("live.start.market.choose"), Path: "market/use" + next, Role: operator.Owner}},
 	}
 	if s.market != "" {
-		p.State, p.Text = stepDone, "Market: "+s.market+"."
-		p.Links[0].Label = "Change"
+		p.State, p.Text = stepDone, words.T("live.start.market.done", "market", s.market)
+		p.Links[0].Label = words.T("live.start.market.change")
 	}
 	return p
 }
 
 func (l *Live) carrierStep(r *ui.Request, s setup) step {
-	p := step{Label: "Connect a carrier", State: stepToDo, Text: "Phone calls leave through a trunk to a carrier."}
+	p := step{Label: r.Words.T("live.start.carrier.label"), State: stepToDo, Text: r.Words.T("live.start.carrier.text")}
 	if len(s.trunks)+len(s.routes) == 0 {
-		p.Links = []ui.Link{{Label: "Choose a carrier", Path: "carriers" + next}}
+		p.Links = []ui.Link{{Label: r.Words.T("live.start.carrier.choose"), Path: "carriers" + next}}
 		return p
 	}
 	if len(s.routes) == 0 {
-		p.Links = []ui.Link{{Label: "Add a subgroup", Path: "trunks/" + s.trunks[0].ID + "/subgroup" + next}}
-		p.fail("The trunk " + s.trunks[0].Name + " has no subgroup, so no agent can use it.")
+		p.Links = []ui.Link{{Label: r.Words.T("live.start.carrier.add_subgroup"), Path: "trunks/" + s.trunks[0].ID + "/subgroup" + next}}
+		p.fail(r.Words.T("live.start.carrier.no_subgroup", "trunk", s.trunks[0].Name))
 		return p
 	}
 	if len(s.trunks) == 0 { // the trunk belongs to another organization
-		p.State, p.Text = stepDone, "Trunk: "+s.routes[0].TrunkName+"."
+		p.State, p.Text = stepDone, r.Words.T("live.start.carrier.lent", "trunk", s.routes[0].TrunkName)
 		return p
 	}
 	reasons := []string{}
@@ -166,16 +165,17 @@ func (l *Live) carrierStep(r *ui.Request, s setup) step {
 			state, reason = l.Checks.Carrier(r.Context(), t.MediaTrunk(), false)
 		}
 		if state == "up" {
-			p.State, p.Text = stepDone, "Trunk "+t.Name+": the carrier answers."
+			p.State, p.Text = stepDone, r.Words.T("live.start.carrier.done", "trunk", t.Name)
 			return p
 		}
 		if state == "down" {
-			reasons = append(reasons, "trunk "+t.Name+": "+cmp.Or(reason, "the carrier does not answer"))
+			reason = cmp.Or(reason, r.Words.T("live.start.carrier.no_answer"))
+			reasons = append(reasons, r.Words.T("live.start.carrier.down", "trunk", t.Name, "reason", reason))
 		}
 	}
-	p.Text = "Trunk " + s.trunks[0].Name + " is saved. The carrier has not answered yet."
-	p.Links = []ui.Link{{Label: "Edit trunk", Path: "trunks/" + s.trunks[0].ID + "/edit" + next}}
-	p.Buttons = []ui.Link{{Label: "Check now", Path: "start/carrier"}}
+	p.Text = r.Words.T("live.start.carrier.saved", "trunk", s.trunks[0].Name)
+	p.Links = []ui.Link{{Label: r.Words.T("live.start.carrier.edit"), Path: "trunks/" + s.trunks[0].ID + "/edit" + next}}
+	p.Buttons = []ui.Link{{Label: r.Words.T("live.start.carrier.check"), Path: "start/carrier"}}
 	if len(reasons) > 0 {
 		p.fail(sentence(strings.Join(reasons, "; ")))
 	}
@@ -183,18 +183,19 @@ func (l *Live) carrierStep(r *ui.Request, s setup) step {
 }
 
 func (l *Live) providerStep(r *ui.Request, s setup) (step, error) {
-	e := s.draft.Speech
+	e, none := s.draft.Speech, r.Words.T("live.start.providers.none")
 	p := step{
-		Label: "Check the providers", State: stepToDo,
-		Text: fmt.Sprintf("Speech-to-text: %s. Model: %s. Voice: %s.", orNone(e.ASR.Provider), orNone(e.LLM.Provider), orNone(e.TTS.Provider)),
+		Label: r.Words.T("live.start.providers.label"), State: stepToDo,
+		Text: r.Words.T("live.start.providers.text",
+			"asr", cmp.Or(e.ASR.Provider, none), "llm", cmp.Or(e.LLM.Provider, none), "tts", cmp.Or(e.TTS.Provider, none)),
 	}
 	if slices.Contains([]string{e.ASR.Provider, e.LLM.Provider, e.TTS.Provider}, "fake") {
-		p.Text += " The provider “fake” is for tests and speaks in tones. Set the keys of real providers in the server’s settings."
+		p.Text += " " + r.Words.T("live.start.providers.fake")
 	}
 	if l.Agents == nil || l.Checks == nil {
 		return p, nil
 	}
-	p.Buttons = []ui.Link{{Label: "Test providers", Path: "start/providers"}}
+	p.Buttons = []ui.Link{{Label: r.Words.T("live.start.providers.test"), Path: "start/providers"}}
 	if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), s.draft); err != nil {
 		p.fail(sentence(err.Error()))
 		return p, nil
@@ -209,8 +210,6 @@ func (l *Live) providerStep(r *ui.Request, s setup) (step, error) {
 	return p, err
 }
 
-func orNone(name string) string { return cmp.Or(name, "none") }
-
 // sentence returns an error or warning as a sentence.
 func sentence(text string) string {
 	if text == "" {
@@ -220,17 +219,18 @@ func sentence(text string) string {
 }
 
 func (l *Live) agentStep(r *ui.Request, s setup) step {
-	p := step{Label: "Publish an agent", State: stepToDo, Text: "An agent holds the conversations. Calls use its published version."}
+	p := step{Label: r.Words.T("live.start.agent.label"), State: stepToDo, Text: r.Words.T("live.start.agent.text")}
 	if s.agent == nil {
-		p.Buttons = []ui.Link{{Label: "Create a first agent", Path: "start/agent"}}
-		p.Links = []ui.Link{{Label: "Write my own", Path: "agents/new" + next}}
+		p.Buttons = []ui.Link{{Label: r.Words.T("live.start.agent.create"), Path: "start/agent"}}
+		p.Links = []ui.Link{{Label: r.Words.T("live.start.agent.write"), Path: "agents/new" + next}}
 		return p
 	}
 	at := "agents/" + s.agent.ID
-	p.Links = []ui.Link{{Label: "Edit " + s.agent.Name, Path: at + "/edit" + next}}
+	p.Links = []ui.Link{{Label: r.Words.T("live.start.agent.edit", "agent", s.agent.Name), Path: at + "/edit" + next}}
 	if s.agent.Published == 0 {
-		p.Text = "The agent " + s.agent.Name + " is a draft."
-		p.Links = append([]ui.Link{{Label: "Publish " + s.agent.Name, Path: at + "/publish" + next}}, p.Links...)
+		p.Text = r.Words.T("live.start.agent.draft", "agent", s.agent.Name)
+		publish := ui.Link{Label: r.Words.T("live.start.agent.publish", "agent", s.agent.Name), Path: at + "/publish" + next}
+		p.Links = append([]ui.Link{publish}, p.Links...)
 		if l.Agents != nil {
 			if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), s.draft); err != nil {
 				p.fail(sentence(err.Error()))
@@ -238,46 +238,47 @@ func (l *Live) agentStep(r *ui.Request, s setup) step {
 		}
 		return p
 	}
-	p.State, p.Text = stepDone, "The agent "+s.agent.Name+" is published."
+	p.State, p.Text = stepDone, r.Words.T("live.start.agent.done", "agent", s.agent.Name)
 	if len(s.routes) > 0 && !slices.ContainsFunc(s.routes, func(x trunks.Route) bool { return slices.Contains(x.Agents, s.agent.Name) }) {
-		p.Buttons = []ui.Link{{Label: "Allow " + s.agent.Name + " to call", Path: "start/attach"}}
+		p.Buttons = []ui.Link{{Label: r.Words.T("live.start.agent.allow", "agent", s.agent.Name), Path: "start/attach"}}
 		p.Seen = new(r.Seen(s.firstRoute()))
-		p.fail("No subgroup of a trunk lets the agent call.")
+		p.fail(r.Words.T("live.start.agent.no_subgroup"))
 	}
 	return p
 }
 
 func callStep(words *ui.Words, s setup) step {
-	p := step{Label: "Call your own phone", State: stepToDo, Text: "A test call needs a carrier and a published agent."}
+	p := step{Label: words.T("live.start.call.label"), State: stepToDo, Text: words.T("live.start.call.needs")}
 	if s.agent != nil && s.agent.Published > 0 && len(s.routes) > 0 {
-		p.Text = "Do-not-call lists and limits apply, as to every call."
-		p.Links = []ui.Link{{Label: "Test call", Path: "agents/" + s.agent.ID + "/call" + next}}
+		p.Text = words.T("live.start.call.text")
+		p.Links = []ui.Link{{Label: words.T("live.start.call.test"), Path: "agents/" + s.agent.ID + "/call" + next}}
 	}
 	if s.newest != nil {
-		p.Links = append(p.Links, ui.Link{Label: "Open the newest call", Path: "calls/" + s.newest.ID, Role: operator.Viewer})
+		p.Links = append(p.Links, ui.Link{Label: words.T("live.start.call.open"), Path: "calls/" + s.newest.ID, Role: operator.Viewer})
 	}
 	if s.answered {
-		p.State, p.Text = stepDone, "A call was answered. Listen to its recording, and read its transcript."
+		p.State, p.Text = stepDone, words.T("live.start.call.done")
 	}
 	switch {
 	case s.isInCall():
-		p.Text = "A call is in progress. This page shows its result."
+		p.Text = words.T("live.start.call.in_progress")
 	case s.newest != nil && !s.answered:
 		p.fail(words.Label("ui.end_reason", s.newest.Reason))
 	}
 	return p
 }
 
-func campaignStep(s setup) step {
+func campaignStep(words *ui.Words, s setup) step {
 	p := step{
-		Label: "Create a campaign", State: stepToDo, Text: "Upload a list of contacts. A campaign stays a draft until you launch it.",
-		Links: []ui.Link{{Label: "New campaign", Path: "campaigns/new"}},
+		Label: words.T("live.start.campaign.label"), State: stepToDo, Text: words.T("live.start.campaign.text"),
+		Links: []ui.Link{{Label: words.T("live.start.campaign.new"), Path: "campaigns/new"}},
 	}
 	if s.market == "" {
-		p.Text += " Importing numbers requires market rules."
+		p.Text += " " + words.T("live.start.campaign.needs_market")
 	}
 	if s.planned {
-		p.State, p.Text, p.Links = stepDone, "There is a campaign.", []ui.Link{{Label: "Campaigns", Path: "campaigns", Role: operator.Viewer}}
+		p.State, p.Text = stepDone, words.T("live.start.campaign.done")
+		p.Links = []ui.Link{{Label: words.T("live.start.campaign.open"), Path: "campaigns", Role: operator.Viewer}}
 	}
 	return p
 }
@@ -308,8 +309,7 @@ func (l *Live) showStart(r *ui.Request) (ui.Page, error) {
 		p.Steps[now].Now = true
 	}
 	return ui.Page{
-		Template: "start.html", Title: "Set up calling", Data: p,
-		Lead: "Six steps to the first campaign. You can leave at any time and continue later.",
+		Template: "start.html", Title: r.Words.T("live.start.title"), Lead: r.Words.T("live.start.lead"), Data: p,
 	}, nil
 }
 
@@ -323,11 +323,12 @@ func (l *Live) checkCarrier(r *ui.Request) (ui.Result, error) {
 	for _, t := range all[:min(len(all), mostChecked)] {
 		state, reason := l.Checks.Carrier(r.Context(), t.MediaTrunk(), true)
 		if state == "up" {
-			return ui.Result{To: "start", Notice: "The carrier of " + t.Name + " answers."}, nil
+			return ui.Result{To: "start", Notice: r.Words.T("live.start.carrier.checked", "trunk", t.Name)}, nil
 		}
-		reasons = append(reasons, t.Name+": "+cmp.Or(reason, "no answer yet"))
+		reason = cmp.Or(reason, r.Words.T("live.start.carrier.no_answer_yet"))
+		reasons = append(reasons, r.Words.T("live.start.carrier.not_reached", "trunk", t.Name, "reason", reason))
 	}
-	return ui.Result{To: "start", Notice: "Not reached: " + strings.Join(reasons, "; ") + ".", Failed: true}, nil
+	return ui.Result{To: "start", Notice: r.Words.T("live.start.carrier.failed", "reasons", strings.Join(reasons, "; ")), Failed: true}, nil
 }
 
 // mostChecked limits the trunks that a request checks, one after the other.
@@ -345,7 +346,7 @@ func (l *Live) testProviders(r *ui.Request) (ui.Result, error) {
 	if p.State == stepFailed {
 		return ui.Result{To: "start", Notice: p.Reason, Failed: true}, err
 	}
-	return ui.Result{To: "start", Notice: "All providers answer."}, err
+	return ui.Result{To: "start", Notice: r.Words.T("live.start.providers.checked")}, err
 }
 
 // createAgent creates the draft of a first agent.
@@ -369,7 +370,7 @@ func (l *Live) createAgent(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "agent.create", Object: is.ID, After: map[string]any{"name": name}}, err
 	})
-	return ui.Result{To: "start", Notice: "Draft created. Edit what it says, then publish it."}, err
+	return ui.Result{To: "start", Notice: r.Words.T("live.start.agent.created")}, err
 }
 
 // attach lets the agent of the steps call through the first subgroup.
@@ -382,8 +383,7 @@ func (l *Live) attach(r *ui.Request) (ui.Result, error) {
 		}
 		x := s.routes[0]
 		if r.Same(s.firstRoute()) != nil {
-			return operator.Entry{}, ui.Invalid("", "Not changed: someone else changed the subgroup "+x.TrunkName+" / "+x.Name+
-				" or its agents after you opened this page. Check the step again.")
+			return operator.Entry{}, ui.Invalid("", r.Words.T("live.start.agent.changed", "trunk", x.TrunkName, "subgroup", x.Name))
 		}
 		ids := []string{s.agent.ID}
 		for _, a := range s.agents {
@@ -391,7 +391,7 @@ func (l *Live) attach(r *ui.Request) (ui.Result, error) {
 				ids = append(ids, a.ID)
 			}
 		}
-		done.Notice = s.agent.Name + " may call through " + x.TrunkName + " / " + x.Name + "."
+		done.Notice = r.Words.T("live.start.agent.allowed", "agent", s.agent.Name, "trunk", x.TrunkName, "subgroup", x.Name)
 		e := operator.Entry{Action: "subgroup.change", Object: x.ID, After: map[string]any{"name": x.Name, "agent": s.agent.Name}}
 		return e, trunks.Attach(r.Context(), q, r.Org(), x.ID, ids)
 	})
@@ -408,5 +408,5 @@ func (l *Live) hide(r *ui.Request) (ui.Result, error) {
 	if !hidden {
 		return ui.Result{To: "start"}, err
 	}
-	return ui.Result{To: "overview", Notice: "The steps are hidden. Settings leads to them."}, err
+	return ui.Result{To: "overview", Notice: r.Words.T("live.start.hidden")}, err
 }

@@ -176,11 +176,3 @@ func ErrorText(err error) string {
 	}
 	return err.Error()
 }
-
-// Plural formats a number and its noun: "1 key", "2 keys".
-func Plural(n any, one, more string) string {
-	if fmt.Sprint(n) == "1" {
-		return "1 " + one
-	}
-	return Count(n) + " " + more
-}
