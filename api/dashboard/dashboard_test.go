@@ -243,7 +243,7 @@ func TestAssets(t *testing.T) {
 	}
 }
 
-// maxPageSize is the size limit of a page with its styles, scripts and icon, compressed. docs/dashboard.md has the sizes.
+// maxPageSize is the size limit of a page with its styles, scripts and icon, compressed. docs/dashboard.md has the largest size.
 const maxPageSize = 150 << 10
 
 // packedSize returns the size of a text in bytes after compression.
