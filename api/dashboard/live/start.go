@@ -196,12 +196,14 @@ func (l *Live) providerStep(r *ui.Request, s setup) (step, error) {
 		return p, nil
 	}
 	p.Buttons = []ui.Link{{Label: r.Words.T("live.start.providers.test"), Path: "start/providers"}}
-	if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), s.draft); err != nil {
+	engines := s.draft
+	engines.Tools = nil // tools are not part of this step
+	if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), engines); err != nil {
 		p.fail(sentence(err.Error()))
 		return p, nil
 	}
 	tested, err := l.Checks.Tested(r.Context(), r.DB(), r.Org(), s.draft)
-	switch found := l.Agents.Warnings(r.Org(), s.draft); {
+	switch found := l.Agents.Warnings(r.Org(), engines); {
 	case len(found) > 0:
 		p.fail(sentence(strings.Join(found, "; ")))
 	case tested || s.answered:

@@ -140,11 +140,11 @@ func testAgentSteps(t *testing.T, h *dashtest.Env, b *dashtest.Browser, says fun
 		t.Errorf("Overview says %s", text)
 	}
 	addCall("call_2", "phone", "ended", "callee_hangup", "2026-01-01")
-	says("A call was answered.")
+	says("A phone call was answered.")
 	for n := range 21 {
 		addCall("call_3"+strconv.Itoa(n), "phone", "failed", "busy", "")
 	}
-	says("4 of 6", "A call was answered.")
+	says("4 of 6", "A phone call was answered.")
 	addCall("call_4", "phone", "ringing", "", "")
 	says("4 of 6", "A call is in progress.")
 	if text := b.Follow("start/hide").Text(); !strings.Contains(text, "hidden") || strings.Contains(text, "not finished") {
