@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
+	"github.com/parley-voice/parley/campaigns"
 	"github.com/parley-voice/parley/campaigns/launchcheck"
 )
 
@@ -40,6 +41,17 @@ type check struct {
 
 // ownSettings is the Path of the page that edits a draft, or that duplicates a launched campaign.
 const ownSettings = "edit"
+
+// path returns the path of the page that resolves the check for a campaign.
+func (x check) path(k campaigns.Campaign) string {
+	switch {
+	case x.Path == ownSettings && k.Status != campaigns.Draft:
+		return "campaigns/" + k.ID + "/duplicate"
+	case x.Path == ownSettings, x.Path == "calls":
+		return "campaigns/" + k.ID + "/" + x.Path
+	}
+	return x.Path
+}
 
 // launchChecks returns all launch checks in their order.
 func launchChecks(words *ui.Words) []check {

@@ -144,13 +144,8 @@ func (c *Campaigns) check(r *ui.Request, o *one) {
 			continue
 		}
 		x.Fits = !failed
-		switch {
-		case x.Path == ownSettings && o.Campaign.Status != campaigns.Draft:
-			x.Href = r.URL("campaigns/" + o.Campaign.ID + "/duplicate")
-		case x.Path == "calls", x.Path == ownSettings:
-			x.Href = r.URL("campaigns/" + o.Campaign.ID + "/" + x.Path)
-		case x.Path != "":
-			x.Href = r.URL(x.Path)
+		if x.Path != "" {
+			x.Href = r.URL(x.path(o.Campaign))
 		}
 		if failed && x.Code != launchcheck.DNCMatches {
 			o.Blocked++
