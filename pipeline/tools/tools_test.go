@@ -222,7 +222,7 @@ func TestCheck(t *testing.T) {
 		`method "TRACE"`:                                     one(func(d *Definition) { d.Method = "TRACE" }),
 		"timeout_s is 21":                                    one(func(d *Definition) { d.TimeoutS = 21 }),
 		"timeout_s is 0.5":                                   one(func(d *Definition) { d.TimeoutS = 0.5 }),
-		"only for hosts allowed":                             one(func(d *Definition) { d.URL = "http://example.com" }),
+		"http:// only for hosts in PARLEY_TOOL_HOSTS":        one(func(d *Definition) { d.URL = "http://example.com" }),
 		"use an address like":                                one(func(d *Definition) { d.URL = "x" }),
 		"use headers":                                        one(func(d *Definition) { d.URL = "https://u:canary@example.com" }),
 		`unknown field "$ref"`:                               one(func(d *Definition) { d.Parameters = json.RawMessage(`{"type":"object","$ref":"x"}`) }),
