@@ -217,7 +217,7 @@ func sentence(text string) string {
 	if text == "" {
 		return ""
 	}
-	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
+	return ui.Capitalize(strings.TrimSuffix(text, ".")) + "."
 }
 
 func (l *Live) agentStep(r *ui.Request, s setup) step {

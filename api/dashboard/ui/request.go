@@ -291,7 +291,7 @@ func (e *InvalidError) Text() string {
 
 // labelled prefixes a reason with its key unless it begins with it.
 func labelled(key, reason string) string {
-	if strings.HasPrefix(reason, sentence(key)) {
+	if strings.HasPrefix(reason, Capitalize(key)) {
 		return reason
 	}
 	return key + ": " + reason
@@ -299,7 +299,7 @@ func labelled(key, reason string) string {
 
 // Invalid rejects a form because of a field, or as a whole with field "".
 func Invalid(field string, reason any) error {
-	text := sentence(fmt.Sprint(reason))
+	text := Capitalize(fmt.Sprint(reason))
 	if field == "" {
 		return &InvalidError{Message: text}
 	}
@@ -336,7 +336,8 @@ func (r *Request) Service() string {
 // RequiresCodes reports whether the operator must turn on one-time codes.
 func (r *Request) RequiresCodes() bool { return r.frame.RequireCodes }
 
-func sentence(s string) string {
+// Capitalize returns a text with its first letter in upper case.
+func Capitalize(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(first)) + s[size:]
 }
