@@ -26,7 +26,7 @@ type Page struct {
 // List scans defaultScan calls first, and then scanGrowth times as many in each further round, until the page is full
 // or listTimeout has passed. If it selects by tag or score, or lists the slowest calls first, it scans pageScan times as many
 // calls as the page has first, because each of them is found among many others. The slowest calls of a time range lie
-// apart in the table, so the scan grows by slowScanGrowth only.
+// apart in the table, so the scan grows by slowScanGrowth only, unless most calls are left out before they are read.
 const (
 	defaultScan    = 1000
 	pageScan       = 4
@@ -53,7 +53,10 @@ func (s *Store) List(ctx context.Context, f Filter) (Page, error) {
 		}
 		rest, next, growth := f, listOnce, scanGrowth
 		if f.Slowest {
-			next, growth = listSlowest, slowScanGrowth
+			next = listSlowest
+			if !f.selectsHours() {
+				growth = slowScanGrowth
+			}
 		}
 		for scan := firstScan(f, cmp.Or(s.Scan, defaultScan)); ; scan *= growth {
 			part, err := next(ctx, tx, rest, scan)

@@ -32,11 +32,16 @@ func (b *fixture) insertCalls(n int) {
 			CASE WHEN g % 6 = 1 THEN 'busy' WHEN g % 6 < 3 THEN 'callee_hangup' END,
 			CASE WHEN g % 29 = 0 THEN now() END
 		FROM generate_series(1, $2) g`, b.org, n)
+	// Calls of some hours are counted without their agent and campaign.
+	b.exec(`INSERT INTO call_rollups (org_id, hour, agent_id, campaign_id, calls, outcomes, judged, successful, talk_ms, costed, cost_nano, times, cells)
+		SELECT DISTINCT $1, timestamptz '2026-01-01 00:00:00Z', agent_id, coalesce(campaign_id, ''), 1, '{}'::int[], 0, 0, 0, 0, 0, ''::bytea, ''::bytea FROM calls
+		UNION SELECT $1, timestamptz '2026-01-01 00:00:00Z', '', '', 1, '{}'::int[], 0, 0, 0, 0, 0, ''::bytea, ''::bytea`, b.org)
 	b.exec(`INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, times, slowest_ms, org_id, created_at)
-		SELECT id, 1, CASE WHEN answered_by = 'voicemail' THEN 1 WHEN disconnection_reason = 'busy' THEN 3 ELSE 0 END,
+		SELECT c.id, r.id, CASE WHEN answered_by = 'voicemail' THEN 1 WHEN disconnection_reason = 'busy' THEN 3 ELSE 0 END,
 			CASE WHEN n % 2 = 0 THEN n % 4 = 0 END, 1000, CASE WHEN n % 3 = 0 THEN 5 END, CASE WHEN n % 5 = 0 THEN '\x0101'::bytea ELSE '' END,
-			CASE WHEN n % 5 = 0 THEN 300 + n % 7 END, CASE WHEN n % 5 = 0 THEN org_id END, CASE WHEN n % 5 = 0 THEN created_at END
-		FROM calls, LATERAL (SELECT right(id, 9)::int AS n) x WHERE status IN ('ended', 'failed') AND erased_at IS NULL`)
+			CASE WHEN n % 5 = 0 THEN 300 + n % 7 END, CASE WHEN n % 5 = 0 THEN c.org_id END, CASE WHEN n % 5 = 0 THEN created_at END
+		FROM calls c, LATERAL (SELECT right(c.id, 9)::int AS n) x,
+			LATERAL (SELECT id FROM call_rollups r WHERE (r.agent_id, r.campaign_id) = (CASE WHEN n % 10 = 0 THEN '' ELSE c.agent_id END, CASE WHEN n % 10 = 0 THEN '' ELSE coalesce(c.campaign_id, '') END)) r WHERE status IN ('ended', 'failed') AND erased_at IS NULL`)
 }
 
 // listAll reads a list page by page and returns the ids of the calls.
@@ -188,7 +193,7 @@ func TestListReadsFewRows(t *testing.T) {
 		"to": {To: "12025550123"}, "from": {From: "77010000000"}, "long": {MinDurationS: &least}, "duration": {MinDurationS: &least, MaxDurationS: &most},
 		"spans":   {Created: []store.Span{{From: time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC), To: time.Date(2026, 1, 1, 0, 11, 0, 0, time.UTC)}}},
 		"outcome": {Counted: store.Counted{Outcomes: []int{3}}}, "success": {Counted: store.Counted{Judged: true}}, "agent id": {AgentIDs: []string{"agt_x"}},
-		"no campaign": {WithoutCampaign: true}, "slowest": {Slowest: true}, "slowest of an agent": {Slowest: true, Agents: []string{"agent1"}}, "slowest of a contact": {Slowest: true, Contacts: []string{"con_70"}},
+		"no campaign": {WithoutCampaign: true}, "slowest": {Slowest: true}, "slowest of an agent": {Slowest: true, Agents: []string{"agent1"}}, "slowest of a campaign": {Slowest: true, Campaigns: []string{"cmp_1"}}, "slowest of a contact": {Slowest: true, Contacts: []string{"con_70"}},
 		"two": {Statuses: []string{"ended"}, Agents: []string{"agent1"}}, "two that nobody has": {Statuses: []string{"ended"}, Reasons: []string{"busy"}},
 	} {
 		for _, last := range []string{"", fmt.Sprintf("call_%026d", 9000)} {
