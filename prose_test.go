@@ -87,7 +87,7 @@ func TestProse(t *testing.T) {
 		case ".go":
 			return goProse(kinds, name)
 		case ".yaml":
-			if strings.Contains(filepath.ToSlash(name), "/words/en/") {
+			if strings.Contains(filepath.ToSlash(name), "/texts/en/") {
 				kinds["strings"].add(name, read(t, name))
 			}
 		case ".html":

@@ -72,15 +72,15 @@ type Dashboard struct {
 	Stopping    func() bool
 	// Providers returns the providers used on this server; nil means that none are known.
 	Providers func() []live.Provider
-	// Words are the texts of all pages; nil means English.
-	Words *ui.Words
+	// Texts are the texts of all pages; nil means English.
+	Texts *ui.Texts
 	Log   *slog.Logger
 }
 
 // Frame assembles the modules in navigation order.
 func (d *Dashboard) Frame() (*ui.Frame, error) {
 	f := &ui.Frame{DB: d.DB, Key: d.Key, Root: d.Root, PublicURL: d.PublicURL, Apply: d.Apply, Log: d.Log}
-	f.Identity, f.RequireCodes, f.Words = d.Identity, d.RequireCodes, d.Words
+	f.Identity, f.RequireCodes, f.Texts = d.Identity, d.RequireCodes, d.Texts
 	people := access.People{}
 	if d.Identity != nil {
 		people = access.People{OnlyIdentity: d.Identity.Only, Provider: d.Identity.Host()}

@@ -19,21 +19,21 @@ import (
 // proves that the app has it.
 func (People) showCodes(r *ui.Request) (ui.Page, error) {
 	page := ui.Page{
-		Template: "codes.html", Title: r.Words.T("access.codes.title"),
-		Crumbs: []ui.Link{{Label: r.Words.T("access.link.your_account"), Path: "account"}},
+		Template: "codes.html", Title: r.Texts.T("access.codes.title"),
+		Crumbs: []ui.Link{{Label: r.Texts.T("access.link.your_account"), Path: "account"}},
 	}
-	before := ui.Field{Name: "before", Label: r.Words.T("access.codes.before.label"), Kind: ui.Password, Complete: "current-password"}
-	digits := ui.Field{Name: "code", Label: r.Words.T("access.codes.code.label"), Complete: "one-time-code", Code: true}
+	before := ui.Field{Name: "before", Label: r.Texts.T("access.codes.before.label"), Kind: ui.Password, Complete: "current-password"}
+	digits := ui.Field{Name: "code", Label: r.Texts.T("access.codes.code.label"), Complete: "one-time-code", Code: true}
 	if r.Session.HasCodes {
-		digits.Help = r.Words.T("access.codes.code.help.off")
-		page.Lead = r.Words.T("access.codes.lead.off")
+		digits.Help = r.Texts.T("access.codes.code.help.off")
+		page.Lead = r.Texts.T("access.codes.lead.off")
 		page.Data = map[string]any{"Form": r.Form(ui.Form{
-			Submit: r.Words.T("access.codes.submit.off"), Danger: true, Cancel: r.URL("account"), Fields: []ui.Field{before, digits},
+			Submit: r.Texts.T("access.codes.submit.off"), Danger: true, Cancel: r.URL("account"), Fields: []ui.Field{before, digits},
 		})}
 		return page, nil
 	}
-	page.Lead = r.Words.T("access.codes.lead.on")
-	digits.Help = r.Words.T("access.codes.code.help.on")
+	page.Lead = r.Texts.T("access.codes.lead.on")
+	digits.Help = r.Texts.T("access.codes.code.help.on")
 	key := media.Secret(r.Text("key"))
 	if _, err := operator.CurrentCode(key, time.Now()); err != nil {
 		key = operator.NewCodeKey()
@@ -45,7 +45,7 @@ func (People) showCodes(r *ui.Request) (ui.Page, error) {
 	page.Data = map[string]any{
 		"QR":  template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(code.PNG())), //nolint:gosec // an image
 		"Key": string(key),
-		"Form": r.Form(ui.Form{Submit: r.Words.T("access.codes.submit.on"), Cancel: r.URL("account"), Fields: []ui.Field{
+		"Form": r.Form(ui.Form{Submit: r.Texts.T("access.codes.submit.on"), Cancel: r.URL("account"), Fields: []ui.Field{
 			{Name: "key", Kind: ui.Hidden, Value: string(key)}, digits, before,
 		}}),
 	}
@@ -67,25 +67,25 @@ func (p People) setCodes(r *ui.Request) (ui.Result, error) {
 	})
 	switch {
 	case errors.Is(err, operator.ErrBadCode):
-		return ui.Result{}, ui.Invalid("code", r.Words.T("access.codes.invalid.code"))
+		return ui.Result{}, ui.Invalid("code", r.Texts.T("access.codes.invalid.code"))
 	case errors.Is(err, operator.ErrHasCodes):
 		return ui.Result{}, ui.Invalid("", err)
 	case err != nil:
 		return ui.Result{}, err
 	}
 	return ui.Result{Page: &ui.Page{
-		Template: "recovery.html", Title: r.Words.T("access.codes.done.title"), Data: recovery,
-		Lead: r.Words.T("access.codes.done.lead"),
+		Template: "recovery.html", Title: r.Texts.T("access.codes.done.title"), Data: recovery,
+		Lead: r.Texts.T("access.codes.done.lead"),
 	}}, nil
 }
 
 func (People) disableCodes(r *ui.Request) (ui.Result, error) {
 	err := r.ProveCode(r.Text("code"))
 	if slow, many := errors.AsType[*operator.SlowDownError](err); many {
-		return ui.Result{}, ui.TooManyAttempts(r.Words, "code", slow)
+		return ui.Result{}, ui.TooManyAttempts(r.Texts, "code", slow)
 	}
 	if errors.Is(err, operator.ErrBadCode) {
-		return ui.Result{}, ui.Invalid("code", r.Words.T("access.codes.invalid.used"))
+		return ui.Result{}, ui.Invalid("code", r.Texts.T("access.codes.invalid.used"))
 	}
 	if err != nil {
 		return ui.Result{}, err
@@ -96,17 +96,17 @@ func (People) disableCodes(r *ui.Request) (ui.Result, error) {
 		}
 		return e, operator.DisableCodes(r.Context(), q, r.Session.ID)
 	})
-	return ui.Result{To: "account", Notice: r.Words.T("access.codes.notice")}, err
+	return ui.Result{To: "account", Notice: r.Texts.T("access.codes.notice")}, err
 }
 
 // prove checks the current password of a form.
 func prove(r *ui.Request) error {
 	err := r.Prove(media.Secret(r.Raw("before")))
 	if slow, many := errors.AsType[*operator.SlowDownError](err); many {
-		return ui.TooManyAttempts(r.Words, "before", slow)
+		return ui.TooManyAttempts(r.Texts, "before", slow)
 	}
 	if errors.Is(err, operator.ErrBadCredentials) {
-		return ui.Invalid("before", r.Words.T("access.account.invalid.before"))
+		return ui.Invalid("before", r.Texts.T("access.account.invalid.before"))
 	}
 	return err
 }
@@ -114,9 +114,9 @@ func prove(r *ui.Request) error {
 func (People) askReset(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
 	return ui.Confirm(r, ui.Page{
-		Title: r.Words.T("access.codes.reset.title", "email", m.Email), Crumbs: aboveOperators(r.Words),
-		Lead: r.Words.T("access.codes.reset.lead"),
-	}, r.Words.T("access.codes.reset.submit"), "operators"), err
+		Title: r.Texts.T("access.codes.reset.title", "email", m.Email), Crumbs: aboveOperators(r.Texts),
+		Lead: r.Texts.T("access.codes.reset.lead"),
+	}, r.Texts.T("access.codes.reset.submit"), "operators"), err
 }
 
 func (People) resetCodes(r *ui.Request) (ui.Result, error) {
@@ -131,5 +131,5 @@ func (People) resetCodes(r *ui.Request) (ui.Result, error) {
 		}
 		return e, operator.ResetCodes(r.Context(), q, r.Actor(), m.ID)
 	})
-	return ui.Result{To: "operators", Notice: r.Words.T("access.codes.reset.notice")}, refusedForAccount(err)
+	return ui.Result{To: "operators", Notice: r.Texts.T("access.codes.reset.notice")}, refusedForAccount(err)
 }

@@ -15,13 +15,13 @@ const (
 )
 
 // signInField asks how a new operator signs in.
-func (p People) signInField(words *ui.Words) ui.Field {
+func (p People) signInField(texts *ui.Texts) ui.Field {
 	return ui.Field{
-		Name: "sign_in", Label: words.T("access.operators.new.sign_in.label"), Kind: ui.Select, Value: withProvider,
-		Help: words.T("access.operators.new.sign_in.help"),
+		Name: "sign_in", Label: texts.T("access.operators.new.sign_in.label"), Kind: ui.Select, Value: withProvider,
+		Help: texts.T("access.operators.new.sign_in.help"),
 		Options: []ui.Option{
-			{Value: withProvider, Label: words.T("access.operators.new.option.provider", "provider", p.Provider)},
-			{Value: withPassword, Label: words.T("access.operators.new.option.password")},
+			{Value: withProvider, Label: texts.T("access.operators.new.option.provider", "provider", p.Provider)},
+			{Value: withPassword, Label: texts.T("access.operators.new.option.password")},
 		},
 	}
 }
@@ -29,15 +29,15 @@ func (p People) signInField(words *ui.Words) ui.Field {
 // askIdentity offers to release the account of an operator, or else to remove its password.
 func (p People) askIdentity(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
-	page := ui.Page{Template: "form.html", Title: r.Words.T("access.identity.title", "email", m.Email), Crumbs: aboveOperators(r.Words)}
+	page := ui.Page{Template: "form.html", Title: r.Texts.T("access.identity.title", "email", m.Email), Crumbs: aboveOperators(r.Texts)}
 	form := ui.Form{Danger: true, Cancel: r.URL("operators"), Of: m.Person}
 	switch {
 	case m.Person != (operator.Person{}):
-		form.Submit = r.Words.T("access.identity.release.submit")
-		page.Lead = r.Words.T("access.identity.release.lead", "subject", m.Person.Subject, "issuer", m.Person.Issuer)
+		form.Submit = r.Texts.T("access.identity.release.submit")
+		page.Lead = r.Texts.T("access.identity.release.lead", "subject", m.Person.Subject, "issuer", m.Person.Issuer)
 	case m.HasPassword && p.Provider != "":
-		form.Submit = r.Words.T("access.identity.password.submit")
-		page.Lead = r.Words.T("access.identity.password.lead", "provider", p.Provider)
+		form.Submit = r.Texts.T("access.identity.password.submit")
+		page.Lead = r.Texts.T("access.identity.password.lead", "provider", p.Provider)
 	default:
 		return ui.Page{}, errors.Join(err, ui.ErrNotFound)
 	}
@@ -46,7 +46,7 @@ func (p People) askIdentity(r *ui.Request) (ui.Page, error) {
 }
 
 func (p People) setIdentity(r *ui.Request) (ui.Result, error) {
-	notice := r.Words.T("access.identity.release.notice")
+	notice := r.Texts.T("access.identity.release.notice")
 	err := r.Commit(operator.Owner, func(q db.Querier) (e operator.Entry, fault error) {
 		m, fault := operator.Find(r.Context(), q, r.Org(), r.ID())
 		if fault == nil {
@@ -61,7 +61,7 @@ func (p People) setIdentity(r *ui.Request) (ui.Result, error) {
 		if p.Provider == "" {
 			return e, ui.ErrNotFound
 		}
-		notice = r.Words.T("access.identity.password.notice")
+		notice = r.Texts.T("access.identity.password.notice")
 		return operator.RemovePassword(r.Context(), q, r.Actor(), m)
 	})
 	return ui.Result{To: "operators", Notice: notice}, refusedForAccount(err)

@@ -40,16 +40,16 @@ type shown struct {
 	Limit, State, May string
 }
 
-func show(words *ui.Words, k apikeys.Key) shown {
+func show(texts *ui.Texts, k apikeys.Key) shown {
 	s := shown{
-		k, words.T("access.keys.list.limit.default"), "active",
-		cmp.Or(apikeys.JoinScopes(k.Scopes), words.T("access.keys.list.everything")),
+		k, texts.T("access.keys.list.limit.default"), "active",
+		cmp.Or(apikeys.JoinScopes(k.Scopes), texts.T("access.keys.list.everything")),
 	}
 	switch {
 	case k.RateLimit == apikeys.RateOff:
-		s.Limit = words.T("access.keys.list.limit.none")
+		s.Limit = texts.T("access.keys.list.limit.none")
 	case k.RateLimit > 0:
-		s.Limit = words.T("access.keys.list.limit", "rate_limit", strconv.Itoa(k.RateLimit))
+		s.Limit = texts.T("access.keys.list.limit", "rate_limit", strconv.Itoa(k.RateLimit))
 	}
 	switch {
 	case k.RevokedAt != nil:
@@ -69,29 +69,29 @@ func (Keys) list(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.name"), func(k apikeys.Key) string { return k.Name })
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Texts.T("ui.search.name"), func(k apikeys.Key) string { return k.Name })
 	looked.Shown = looked.Shown || r.Query("after") != ""
 	all, next := ui.Paginate(r, all, perPage, func(k apikeys.Key) string { return k.ID })
 	list := make([]shown, len(all))
 	for i, k := range all {
-		list[i] = show(r.Words, k)
+		list[i] = show(r.Texts, k)
 	}
 	return ui.Page{
-		Template: "list.html", Title: r.Words.T("access.keys.list.title"), Lead: r.Words.T("access.keys.list.lead"),
-		Actions: []ui.Link{{Label: r.Words.T("access.link.new_key"), Path: "keys/new", Role: operator.Owner}},
+		Template: "list.html", Title: r.Texts.T("access.keys.list.title"), Lead: r.Texts.T("access.keys.list.lead"),
+		Actions: []ui.Link{{Label: r.Texts.T("access.link.new_key"), Path: "keys/new", Role: operator.Owner}},
 		Data:    map[string]any{"Keys": list, "Next": next, "Search": looked},
 	}, nil
 }
 
-func aboveKeys(words *ui.Words) []ui.Link {
-	return []ui.Link{{Label: words.T("access.link.api_keys"), Path: "keys"}}
+func aboveKeys(texts *ui.Texts) []ui.Link {
+	return []ui.Link{{Label: texts.T("access.link.api_keys"), Path: "keys"}}
 }
 
 // limitField is the field of a rate limit.
-func limitField(words *ui.Words, value string) ui.Field {
+func limitField(texts *ui.Texts, value string) ui.Field {
 	return ui.Field{
-		Name: "limit", Label: words.T("access.keys.limit.label"), Value: value, Optional: true,
-		Help: words.T("access.keys.limit.help"),
+		Name: "limit", Label: texts.T("access.keys.limit.label"), Value: value, Optional: true,
+		Help: texts.T("access.keys.limit.help"),
 	}
 }
 
@@ -104,36 +104,36 @@ func readLimit(r *ui.Request) (int, error) {
 	default:
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 1_000_000 {
-			return 0, ui.Invalid("limit", r.Words.T("access.keys.limit.invalid"))
+			return 0, ui.Invalid("limit", r.Texts.T("access.keys.limit.invalid"))
 		}
 		return n, nil
 	}
 }
 
 func (Keys) ask(r *ui.Request) (ui.Page, error) {
-	return ui.Page{Template: "form.html", Title: r.Words.T("access.keys.new.title"), Crumbs: aboveKeys(r.Words), Data: r.Form(ui.Form{
-		Submit: r.Words.T("access.keys.new.submit"), Cancel: r.URL("keys"),
+	return ui.Page{Template: "form.html", Title: r.Texts.T("access.keys.new.title"), Crumbs: aboveKeys(r.Texts), Data: r.Form(ui.Form{
+		Submit: r.Texts.T("access.keys.new.submit"), Cancel: r.URL("keys"),
 		Fields: []ui.Field{
-			{Name: "name", Label: r.Words.T("access.keys.new.name.label"), Help: r.Words.T("access.keys.new.name.help"), Placeholder: "CRM"},
+			{Name: "name", Label: r.Texts.T("access.keys.new.name.label"), Help: r.Texts.T("access.keys.new.name.help"), Placeholder: "CRM"},
 			{
-				Name: "scopes", Label: r.Words.T("access.keys.new.scopes.label"), Kind: ui.Checkboxes, Optional: true, Options: scopeOptions(r.Words),
-				Help: r.Words.T("access.keys.new.scopes.help"),
+				Name: "scopes", Label: r.Texts.T("access.keys.new.scopes.label"), Kind: ui.Checkboxes, Optional: true, Options: scopeOptions(r.Texts),
+				Help: r.Texts.T("access.keys.new.scopes.help"),
 			},
 			{
-				Name: "days", Label: r.Words.T("access.keys.new.days.label"), Kind: ui.Number, Min: "1", Max: "3660",
-				Unit: r.Words.T("access.keys.new.unit.days"), Optional: true,
-				Help: r.Words.T("access.keys.new.days.help"),
+				Name: "days", Label: r.Texts.T("access.keys.new.days.label"), Kind: ui.Number, Min: "1", Max: "3660",
+				Unit: r.Texts.T("access.keys.new.unit.days"), Optional: true,
+				Help: r.Texts.T("access.keys.new.days.help"),
 			},
-			limitField(r.Words, ""),
+			limitField(r.Texts, ""),
 		},
 	})}, nil
 }
 
-func scopeOptions(words *ui.Words) []ui.Option {
+func scopeOptions(texts *ui.Texts) []ui.Option {
 	return []ui.Option{
-		{Value: string(apikeys.ScopeRead), Label: words.T("access.keys.scope.read"), Help: words.T("access.keys.scope.read.help")},
-		{Value: string(apikeys.ScopeCalls), Label: words.T("access.keys.scope.calls"), Help: words.T("access.keys.scope.calls.help")},
-		{Value: string(apikeys.ScopeCampaigns), Label: words.T("access.keys.scope.campaigns"), Help: words.T("access.keys.scope.campaigns.help")},
+		{Value: string(apikeys.ScopeRead), Label: texts.T("access.keys.scope.read"), Help: texts.T("access.keys.scope.read.help")},
+		{Value: string(apikeys.ScopeCalls), Label: texts.T("access.keys.scope.calls"), Help: texts.T("access.keys.scope.calls.help")},
+		{Value: string(apikeys.ScopeCampaigns), Label: texts.T("access.keys.scope.campaigns"), Help: texts.T("access.keys.scope.campaigns.help")},
 	}
 }
 
@@ -145,7 +145,7 @@ func readExpiry(r *ui.Request) (*time.Time, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > 3660 {
-		return nil, ui.Invalid("days", r.Words.T("access.keys.new.invalid.days"))
+		return nil, ui.Invalid("days", r.Texts.T("access.keys.new.invalid.days"))
 	}
 	return new(time.Now().Add(time.Duration(n) * 24 * time.Hour)), nil
 }
@@ -162,7 +162,7 @@ func (Keys) create(r *ui.Request) (ui.Result, error) {
 	}
 	key := apikeys.Key{OrgID: r.Org(), Name: name, RateLimit: limit}
 	if key.Scopes, err = apikeys.ParseScopes(r.All("scopes")); err != nil || slices.Contains(key.Scopes, apikeys.ScopeAdmin) {
-		return ui.Result{}, ui.Invalid("scopes", r.Words.T("access.keys.new.invalid.scopes"))
+		return ui.Result{}, ui.Invalid("scopes", r.Texts.T("access.keys.new.invalid.scopes"))
 	}
 	if key.ExpiresAt, err = readExpiry(r); err != nil {
 		return ui.Result{}, err
@@ -178,7 +178,7 @@ func (Keys) create(r *ui.Request) (ui.Result, error) {
 	}
 	return ui.Result{
 		Page: &ui.Page{
-			Template: "issued.html", Title: r.Words.T("access.keys.new.done"), Crumbs: aboveKeys(r.Words),
+			Template: "issued.html", Title: r.Texts.T("access.keys.new.done"), Crumbs: aboveKeys(r.Texts),
 			Data: map[string]any{"Name": name, "Secret": secret},
 		},
 	}, nil
@@ -206,9 +206,9 @@ func (Keys) askLimit(r *ui.Request) (ui.Page, error) {
 		value = strconv.Itoa(k.RateLimit)
 	}
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("access.keys.limit.title", "key_label", keyLabel(k)), Crumbs: aboveKeys(r.Words),
+		Template: "form.html", Title: r.Texts.T("access.keys.limit.title", "key_label", keyLabel(k)), Crumbs: aboveKeys(r.Texts),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("ui.form.save"), Cancel: r.URL("keys"), Fields: []ui.Field{limitField(r.Words, value)},
+			Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("keys"), Fields: []ui.Field{limitField(r.Texts, value)},
 		}),
 	}, nil
 }
@@ -231,7 +231,7 @@ func (Keys) setLimit(r *ui.Request) (ui.Result, error) {
 		}
 		return e, apikeys.SetRateLimit(r.Context(), q, k.ID, limit)
 	})
-	return ui.Result{To: "keys", Notice: r.Words.T("access.keys.limit.notice")}, err
+	return ui.Result{To: "keys", Notice: r.Texts.T("access.keys.limit.notice")}, err
 }
 
 func keyLabel(k apikeys.Key) string {
@@ -247,9 +247,9 @@ func (Keys) askRevoke(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Confirm(r, ui.Page{
-		Title: r.Words.T("access.keys.revoke.title", "key_label", keyLabel(k)), Crumbs: aboveKeys(r.Words),
-		Lead: r.Words.T("access.keys.revoke.lead"),
-	}, r.Words.T("access.keys.revoke.submit"), "keys"), nil
+		Title: r.Texts.T("access.keys.revoke.title", "key_label", keyLabel(k)), Crumbs: aboveKeys(r.Texts),
+		Lead: r.Texts.T("access.keys.revoke.lead"),
+	}, r.Texts.T("access.keys.revoke.submit"), "keys"), nil
 }
 
 func (Keys) revoke(r *ui.Request) (ui.Result, error) {
@@ -260,5 +260,5 @@ func (Keys) revoke(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "key.revoke", Object: k.ID, Before: map[string]any{"name": k.Name}}, apikeys.Revoke(r.Context(), q, k.ID)
 	})
-	return ui.Result{To: "keys", Notice: r.Words.T("access.keys.revoke.notice")}, err
+	return ui.Result{To: "keys", Notice: r.Texts.T("access.keys.revoke.notice")}, err
 }

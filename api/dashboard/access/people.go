@@ -48,44 +48,44 @@ func (p People) Module() (ui.Module, error) {
 
 func (p People) list(r *ui.Request) (ui.Page, error) {
 	all, err := operator.Members(r.Context(), r.DB(), r.Org())
-	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.address"), func(m operator.Member) string { return m.Email })
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Texts.T("ui.search.address"), func(m operator.Member) string { return m.Email })
 	return ui.Page{
-		Template: "list.html", Title: r.Words.T("access.operators.list.title"), Lead: r.Words.T("access.operators.list.lead"),
-		Actions: []ui.Link{{Label: r.Words.T("access.link.add_operator"), Path: "operators/new", Role: operator.Owner}},
+		Template: "list.html", Title: r.Texts.T("access.operators.list.title"), Lead: r.Texts.T("access.operators.list.lead"),
+		Actions: []ui.Link{{Label: r.Texts.T("access.link.add_operator"), Path: "operators/new", Role: operator.Owner}},
 		Data:    map[string]any{"Members": all, "Me": r.Session.ID, "Search": looked, "Provider": p.Provider},
 	}, err
 }
 
-func aboveOperators(words *ui.Words) []ui.Link {
-	return []ui.Link{{Label: words.T("access.link.operators"), Path: "operators"}}
+func aboveOperators(texts *ui.Texts) []ui.Link {
+	return []ui.Link{{Label: texts.T("access.link.operators"), Path: "operators"}}
 }
 
-func roleField(words *ui.Words, value operator.Role) ui.Field {
+func roleField(texts *ui.Texts, value operator.Role) ui.Field {
 	return ui.Field{
-		Name: "role", Label: words.T("access.operators.role.label"), Kind: ui.Select, Value: string(value),
-		Help: words.T("access.operators.role.help"),
+		Name: "role", Label: texts.T("access.operators.role.label"), Kind: ui.Select, Value: string(value),
+		Help: texts.T("access.operators.role.help"),
 		Options: []ui.Option{
-			{Value: string(operator.Viewer), Label: words.T("access.operators.role.option.viewer")},
-			{Value: string(operator.Operator), Label: words.T("access.operators.role.option.operator")},
-			{Value: string(operator.Owner), Label: words.T("access.operators.role.option.owner")},
+			{Value: string(operator.Viewer), Label: texts.T("access.operators.role.option.viewer")},
+			{Value: string(operator.Operator), Label: texts.T("access.operators.role.option.operator")},
+			{Value: string(operator.Owner), Label: texts.T("access.operators.role.option.owner")},
 		},
 	}
 }
 
 func (p People) ask(r *ui.Request) (ui.Page, error) {
-	email := ui.Field{Name: "email", Label: r.Words.T("access.operators.new.email.label"), Kind: ui.Email}
-	fields := []ui.Field{email, roleField(r.Words, operator.Operator)}
+	email := ui.Field{Name: "email", Label: r.Texts.T("access.operators.new.email.label"), Kind: ui.Email}
+	fields := []ui.Field{email, roleField(r.Texts, operator.Operator)}
 	switch {
 	case p.OnlyIdentity:
 	case p.Provider != "":
-		fields = append(fields, p.signInField(r.Words))
+		fields = append(fields, p.signInField(r.Texts))
 	default:
-		fields[0].Help = r.Words.T("access.operators.new.email.help")
+		fields[0].Help = r.Texts.T("access.operators.new.email.help")
 	}
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("access.operators.new.submit"), Crumbs: aboveOperators(r.Words),
+		Template: "form.html", Title: r.Texts.T("access.operators.new.submit"), Crumbs: aboveOperators(r.Texts),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("access.operators.new.submit"), Cancel: r.URL("operators"), Fields: fields,
+			Submit: r.Texts.T("access.operators.new.submit"), Cancel: r.URL("operators"), Fields: fields,
 		}),
 	}, nil
 }
@@ -114,13 +114,13 @@ func (p People) create(r *ui.Request) (ui.Result, error) {
 	case err != nil:
 		return ui.Result{}, err
 	case provider:
-		return ui.Result{To: "operators", Notice: r.Words.T("access.operators.new.notice.provider", "email", email)}, nil
+		return ui.Result{To: "operators", Notice: r.Texts.T("access.operators.new.notice.provider", "email", email)}, nil
 	case password == "":
-		return ui.Result{To: "operators", Notice: r.Words.T("access.operators.new.notice.password", "email", email)}, nil
+		return ui.Result{To: "operators", Notice: r.Texts.T("access.operators.new.notice.password", "email", email)}, nil
 	}
 	return ui.Result{
 		Page: &ui.Page{
-			Template: "added.html", Title: r.Words.T("access.operators.new.done"), Crumbs: aboveOperators(r.Words),
+			Template: "added.html", Title: r.Texts.T("access.operators.new.done"), Crumbs: aboveOperators(r.Texts),
 			Data: map[string]any{"Email": email, "Password": string(password)},
 		},
 	}, nil
@@ -129,9 +129,9 @@ func (p People) create(r *ui.Request) (ui.Result, error) {
 func (People) askRole(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("access.operators.role.title", "email", m.Email), Crumbs: aboveOperators(r.Words),
+		Template: "form.html", Title: r.Texts.T("access.operators.role.title", "email", m.Email), Crumbs: aboveOperators(r.Texts),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("ui.form.save"), Cancel: r.URL("operators"), Fields: []ui.Field{roleField(r.Words, m.Role)}, Of: m.Role,
+			Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("operators"), Fields: []ui.Field{roleField(r.Texts, m.Role)}, Of: m.Role,
 		}),
 	}, err
 }
@@ -160,7 +160,7 @@ func (People) setRole(r *ui.Request) (ui.Result, error) {
 	if errors.Is(err, operator.ErrLastOwner) {
 		return ui.Result{}, ui.Invalid("role", err)
 	}
-	return ui.Result{To: back(r, role), Notice: r.Words.T("access.operators.role.notice")}, err
+	return ui.Result{To: back(r, role), Notice: r.Texts.T("access.operators.role.notice")}, err
 }
 
 // back avoids a redirect to a page that operators cannot see in their new role.
@@ -174,9 +174,9 @@ func back(r *ui.Request, role operator.Role) string {
 func (People) askRemove(r *ui.Request) (ui.Page, error) {
 	m, err := operator.Find(r.Context(), r.DB(), r.Org(), r.ID())
 	return ui.Confirm(r, ui.Page{
-		Title: r.Words.T("access.operators.remove.title", "email", m.Email), Crumbs: aboveOperators(r.Words),
-		Lead: r.Words.T("access.operators.remove.lead"),
-	}, r.Words.T("access.operators.remove.submit"), "operators"), err
+		Title: r.Texts.T("access.operators.remove.title", "email", m.Email), Crumbs: aboveOperators(r.Texts),
+		Lead: r.Texts.T("access.operators.remove.lead"),
+	}, r.Texts.T("access.operators.remove.submit"), "operators"), err
 }
 
 func (People) remove(r *ui.Request) (ui.Result, error) {
@@ -194,21 +194,21 @@ func (People) remove(r *ui.Request) (ui.Result, error) {
 	if r.ID() == r.Session.ID {
 		return ui.Result{To: ui.Home}, err
 	}
-	return ui.Result{To: "operators", Notice: r.Words.T("access.operators.remove.notice")}, err
+	return ui.Result{To: "operators", Notice: r.Texts.T("access.operators.remove.notice")}, err
 }
 
 func (p People) account(r *ui.Request) (ui.Page, error) {
 	left, err := r.Session.CodesLeft(r.Context(), r.DB())
-	return ui.Page{Template: "account.html", Title: r.Words.T("access.account.title"), Lead: r.Session.Email, Data: map[string]any{
+	return ui.Page{Template: "account.html", Title: r.Texts.T("access.account.title"), Lead: r.Session.Email, Data: map[string]any{
 		"Password": r.Session.HasPassword && !p.OnlyIdentity, "CodesLeft": left,
-		"Form": r.Form(ui.Form{Submit: r.Words.T("access.account.submit"), Fields: []ui.Field{
+		"Form": r.Form(ui.Form{Submit: r.Texts.T("access.account.submit"), Fields: []ui.Field{
 			{Name: "email", Kind: ui.Hidden, Value: r.Session.Email, Complete: "username"},
-			{Name: "before", Label: r.Words.T("access.account.before.label"), Kind: ui.Password, Complete: "current-password"},
+			{Name: "before", Label: r.Texts.T("access.account.before.label"), Kind: ui.Password, Complete: "current-password"},
 			{
-				Name: "password", Label: r.Words.T("access.account.password.label"), Kind: ui.Password, Complete: "new-password",
-				Help: r.Words.T("access.account.password.help"),
+				Name: "password", Label: r.Texts.T("access.account.password.label"), Kind: ui.Password, Complete: "new-password",
+				Help: r.Texts.T("access.account.password.help"),
 			},
-			{Name: "again", Label: r.Words.T("access.account.again.label"), Kind: ui.Password, Complete: "new-password"},
+			{Name: "again", Label: r.Texts.T("access.account.again.label"), Kind: ui.Password, Complete: "new-password"},
 		}}),
 	}}, err
 }
@@ -219,7 +219,7 @@ func (People) setPassword(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, ui.Invalid("password", err)
 	}
 	if r.Raw("again") != string(password) {
-		return ui.Result{}, ui.Invalid("again", r.Words.T("access.account.invalid.again"))
+		return ui.Result{}, ui.Invalid("again", r.Texts.T("access.account.invalid.again"))
 	}
 	if err := prove(r); err != nil {
 		return ui.Result{}, err
@@ -227,7 +227,7 @@ func (People) setPassword(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Viewer, func(q db.Querier) (operator.Entry, error) {
 		return operator.Entry{Action: "operator.password", Object: r.Session.ID}, r.Session.SetPassword(r.Context(), q, password)
 	})
-	return ui.Result{To: "account", Notice: r.Words.T("access.account.notice")}, err
+	return ui.Result{To: "account", Notice: r.Texts.T("access.account.notice")}, err
 }
 
 // perPage is the number of keys or log entries per page.
@@ -245,7 +245,7 @@ func (People) audit(r *ui.Request) (ui.Page, error) {
 	}
 	all, next := ui.Paginate(r, all, perPage, func(l operator.LogEntry) string { return strconv.FormatInt(l.ID, 10) })
 	return ui.Page{
-		Template: "audit.html", Title: r.Words.T("access.audit.title"), Lead: r.Words.T("access.audit.lead"),
+		Template: "audit.html", Title: r.Texts.T("access.audit.title"), Lead: r.Texts.T("access.audit.lead"),
 		Data: map[string]any{"Entries": all, "Next": next, "Action": action, "Who": who},
 	}, nil
 }

@@ -81,8 +81,8 @@ func (a Agents) Module() (ui.Module, error) {
 	}, err
 }
 
-func crumbs(words *ui.Words, more ...ui.Link) []ui.Link {
-	return append([]ui.Link{{Label: words.T("agents.link.agents"), Path: "agents"}}, more...)
+func crumbs(texts *ui.Texts, more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: texts.T("agents.link.agents"), Path: "agents"}}, more...)
 }
 
 func agentLink(a agents.Agent) ui.Link { return ui.Link{Label: a.Name, Path: "agents/" + a.ID} }
@@ -93,10 +93,10 @@ func find(r *ui.Request, q db.Querier) (agents.Agent, error) {
 
 func (Agents) list(r *ui.Request) (ui.Page, error) {
 	all, err := agents.List(r.Context(), r.DB(), r.Org())
-	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.name"), func(a agents.Summary) string { return a.Name })
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Texts.T("ui.search.name"), func(a agents.Summary) string { return a.Name })
 	return ui.Page{
-		Template: "list.html", Title: r.Words.T("agents.list.title"), Lead: r.Words.T("agents.list.lead"),
-		Actions: []ui.Link{{Label: r.Words.T("agents.link.new_agent"), Path: "agents/new"}},
+		Template: "list.html", Title: r.Texts.T("agents.list.title"), Lead: r.Texts.T("agents.list.lead"),
+		Actions: []ui.Link{{Label: r.Texts.T("agents.link.new_agent"), Path: "agents/new"}},
 		Data:    map[string]any{"Agents": all, "Search": looked},
 	}, err
 }
@@ -128,19 +128,19 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 		"Changed":  changed,
 		"Places":   agent.Draft.VariableNames(),
 		"Size":     sizeOf(agent.Draft.Prompt),
-		"Types":    toolTypes(r.Words),
+		"Types":    toolTypes(r.Texts),
 		"Chat":     a.Tester != nil,
 		"Missing":  agent.Draft.Missing(agent.Draft.Values("", nil)),
 	}
 	data["Found"] = a.check(r, r.DB(), agent.Draft)
 	at := "agents/" + agent.ID
 	p := ui.Page{
-		Template: "show.html", Title: agent.Name, Crumbs: crumbs(r.Words), Data: data,
+		Template: "show.html", Title: agent.Name, Crumbs: crumbs(r.Texts), Data: data,
 		Actions: []ui.Link{
-			{Label: r.Words.T("agents.link.edit"), Path: at + "/edit"},
-			{Label: r.Words.T("agents.link.edit_as_yaml"), Path: at + "/text"},
-			{Label: r.Words.T("agents.link.compare_versions"), Path: at + "/diff"},
-			{Label: r.Words.T("agents.link.delete"), Path: at + "/delete"},
+			{Label: r.Texts.T("agents.link.edit"), Path: at + "/edit"},
+			{Label: r.Texts.T("agents.link.edit_as_yaml"), Path: at + "/text"},
+			{Label: r.Texts.T("agents.link.compare_versions"), Path: at + "/diff"},
+			{Label: r.Texts.T("agents.link.delete"), Path: at + "/delete"},
 		},
 	}
 	data["Talk"] = a.canTalk(agent)
@@ -197,9 +197,9 @@ func secrets(a agents.Agent) []map[string]string {
 func (Agents) askDelete(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
 	return ui.Confirm(r, ui.Page{
-		Title: r.Words.T("agents.delete.title", "name", a.Name), Crumbs: crumbs(r.Words, agentLink(a)),
-		Lead: r.Words.T("agents.delete.lead"),
-	}, r.Words.T("agents.delete.submit"), "agents/"+a.ID), err
+		Title: r.Texts.T("agents.delete.title", "name", a.Name), Crumbs: crumbs(r.Texts, agentLink(a)),
+		Lead: r.Texts.T("agents.delete.lead"),
+	}, r.Texts.T("agents.delete.submit"), "agents/"+a.ID), err
 }
 
 func (Agents) remove(r *ui.Request) (ui.Result, error) {
@@ -210,7 +210,7 @@ func (Agents) remove(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "agent.delete", Object: a.ID, Before: auditView(a)}, agents.Remove(r.Context(), q, r.Org(), a.ID)
 	})
-	return ui.Result{To: "agents", Notice: r.Words.T("agents.delete.notice")}, err
+	return ui.Result{To: "agents", Notice: r.Texts.T("agents.delete.notice")}, err
 }
 
 func versionOf(r *ui.Request, q db.Querier) (a agents.Agent, d agents.Definition, n int, err error) {
@@ -231,7 +231,7 @@ func (Agents) version(r *ui.Request) (ui.Page, error) {
 	}
 	text, err := apply.FromAgent(agents.Agent{Name: a.Name, Draft: d}).YAML()
 	return ui.Page{
-		Template: "version.html", Title: r.Words.T("agents.version.title", "number", strconv.Itoa(n)), Crumbs: crumbs(r.Words, agentLink(a)),
+		Template: "version.html", Title: r.Texts.T("agents.version.title", "number", strconv.Itoa(n)), Crumbs: crumbs(r.Texts, agentLink(a)),
 		Data: map[string]any{"A": a, "Text": text, "N": n},
 	}, err
 }
@@ -248,5 +248,5 @@ func (Agents) restore(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "agent.restore", Object: a.ID, After: map[string]any{"name": a.Name, "version": n}}, nil
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.version.notice")}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Texts.T("agents.version.notice")}, err
 }

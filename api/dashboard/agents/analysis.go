@@ -22,34 +22,34 @@ func (Agents) askField(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	f, title := agents.Field{Type: "string"}, r.Words.T("agents.field.title.new")
+	f, title := agents.Field{Type: "string"}, r.Texts.T("agents.field.title.new")
 	if n >= 0 {
-		f, title = all[n], r.Words.T("agents.field.title")
+		f, title = all[n], r.Texts.T("agents.field.title")
 	}
 	form := []ui.Field{
 		{
-			Name: "name", Label: r.Words.T("agents.field.name.label"), Value: f.Name, Placeholder: "callback_time",
-			Help: r.Words.T("agents.field.name.help"),
+			Name: "name", Label: r.Texts.T("agents.field.name.label"), Value: f.Name, Placeholder: "callback_time",
+			Help: r.Texts.T("agents.field.name.help"),
 		},
-		{Name: "type", Label: r.Words.T("agents.field.type.label"), Kind: ui.Select, Options: ui.Options(agents.FieldTypes()...), Value: f.Type},
+		{Name: "type", Label: r.Texts.T("agents.field.type.label"), Kind: ui.Select, Options: ui.Options(agents.FieldTypes()...), Value: f.Type},
 		{
-			Name: "description", Label: r.Words.T("agents.field.description.label"), Kind: ui.TextArea, Rows: 3, Value: f.Description,
+			Name: "description", Label: r.Texts.T("agents.field.description.label"), Kind: ui.TextArea, Rows: 3, Value: f.Description,
 			Optional: true,
-			Help:     r.Words.T("agents.field.description.help"),
+			Help:     r.Texts.T("agents.field.description.help"),
 		},
 		{
-			Name: "values", Label: r.Words.T("agents.field.values.label"), Kind: ui.TextArea, Rows: 4, Value: strings.Join(f.Values, "\n"),
+			Name: "values", Label: r.Texts.T("agents.field.values.label"), Kind: ui.TextArea, Rows: 4, Value: strings.Join(f.Values, "\n"),
 			Optional: true,
-			Help:     r.Words.T("agents.field.values.help"),
+			Help:     r.Texts.T("agents.field.values.help"),
 		},
 	}
 	if n >= 0 {
-		form = append(form, ui.CheckboxField("remove", r.Words.T("agents.field.remove.label"), false))
+		form = append(form, ui.CheckboxField("remove", r.Texts.T("agents.field.remove.label"), false))
 	}
 	return ui.Page{
-		Template: "form.html", Title: title, Crumbs: crumbs(r.Words, agentLink(a)),
-		Lead: r.Words.T("agents.field.lead"),
-		Data: r.Form(ui.Form{Submit: r.Words.T("agents.draft.submit"), Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a), Fields: form}),
+		Template: "form.html", Title: title, Crumbs: crumbs(r.Texts, agentLink(a)),
+		Lead: r.Texts.T("agents.field.lead"),
+		Data: r.Form(ui.Form{Submit: r.Texts.T("agents.draft.submit"), Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a), Fields: form}),
 	}, nil
 }
 
@@ -87,7 +87,7 @@ func (Agents) changeField(r *ui.Request) (ui.Result, error) {
 		}
 		return e, err
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.draft.notice")}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Texts.T("agents.draft.notice")}, err
 }
 
 // fieldFault assigns an error of an analysis field to a field of the form.

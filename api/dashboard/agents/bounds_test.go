@@ -9,22 +9,22 @@ import (
 	"github.com/parley-voice/parley/control/agents"
 )
 
-func readWords(t *testing.T) *ui.Words {
+func readTexts(t *testing.T) *ui.Texts {
 	t.Helper()
-	words, err := ui.ReadWords(nil)
+	texts, err := ui.ReadTexts(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return words
+	return texts
 }
 
 func TestLimiter(t *testing.T) {
-	words := readWords(t)
+	texts := readTexts(t)
 	p := &limiter{perMinute: 3, perPerson: 2, inAll: 3}
 	now := time.Unix(1_700_000_000, 0)
 	begin := func(who string, after time.Duration, want string) func() {
 		t.Helper()
-		end, err := p.begin(words, who, now.Add(after))
+		end, err := p.begin(texts, who, now.Add(after))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Fatalf("%s after %v: %v, want %q", who, after, err, want)
 		}
@@ -46,7 +46,7 @@ func TestLimiter(t *testing.T) {
 }
 
 func TestChatBounds(t *testing.T) {
-	words := readWords(t)
+	texts := readTexts(t)
 	now := time.Now()
 	for _, c := range []struct {
 		state chatState
@@ -58,12 +58,12 @@ func TestChatBounds(t *testing.T) {
 		{chatState{At: now, Turns: make([]chatTurn, maxChatTurns)}, "at most 40"},
 		{chatState{At: now, Ended: true}, "has ended the call"},
 	} {
-		if err := c.state.open(words, now); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+		if err := c.state.open(texts, now); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.state, err)
 		}
 	}
 	s := chatState{}
-	s.add(words, "hi", agents.ChatTurn{Text: strings.Repeat("x", maxChatState)})
+	s.add(texts, "hi", agents.ChatTurn{Text: strings.Repeat("x", maxChatState)})
 	if !s.Ended {
 		t.Error("a chat grows beyond its limit")
 	}
@@ -87,13 +87,13 @@ func TestParameterRows(t *testing.T) {
 }
 
 func TestFieldLabel(t *testing.T) {
-	words := readWords(t)
+	texts := readTexts(t)
 	for path, want := range map[string]string{
 		"greeting": "Greeting", "voicemail_message": "Voicemail message", "speech.tts.voice": "Voice voice", "tools[find].url": "Tool find: url",
 		"tools[find]": "Tool find", "analysis.fields[topic].type": "Analysis field topic: type", "analysis.summary": "Analysis summary",
 		"variables.city": "Default of variable city", "max_duration_s": "Maximum duration in seconds",
 	} {
-		if got := fieldLabel(words, path); got != want {
+		if got := fieldLabel(texts, path); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}

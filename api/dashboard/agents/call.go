@@ -24,8 +24,8 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 	all := []ui.Field{
 		ui.OnceField(),
 		{
-			Name: "to", Label: r.Words.T("agents.call.to.label"), Kind: "tel", Placeholder: "+12025550123", Complete: "tel",
-			Help: r.Words.T("agents.call.to.help"),
+			Name: "to", Label: r.Texts.T("agents.call.to.label"), Kind: "tel", Placeholder: "+12025550123", Complete: "tel",
+			Help: r.Texts.T("agents.call.to.help"),
 		},
 	}
 	if len(routes) > 1 {
@@ -34,15 +34,15 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 			options = append(options, ui.Option{Value: s.ID, Label: s.TrunkName + " / " + s.Name})
 		}
 		all = append(all, ui.Field{
-			Name: "route", Label: r.Words.T("agents.call.route.label"), Kind: ui.Select, Options: options,
+			Name: "route", Label: r.Texts.T("agents.call.route.label"), Kind: ui.Select, Options: options,
 			Value: r.Query("route"),
 		})
 	}
 	all = append(all, variableFields(agent)...)
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("agents.call.title", "name", agent.Name), Crumbs: crumbs(r.Words, agentLink(agent)),
-		Lead: r.Words.T("agents.call.lead"),
-		Data: r.Form(ui.Form{Submit: r.Words.T("agents.call.submit"), Cancel: r.URL("agents/" + agent.ID), Fields: all}),
+		Template: "form.html", Title: r.Texts.T("agents.call.title", "name", agent.Name), Crumbs: crumbs(r.Texts, agentLink(agent)),
+		Lead: r.Texts.T("agents.call.lead"),
+		Data: r.Form(ui.Form{Submit: r.Texts.T("agents.call.submit"), Cancel: r.URL("agents/" + agent.ID), Fields: all}),
 	}, nil
 }
 
@@ -65,7 +65,7 @@ func (a Agents) call(r *ui.Request) (ui.Result, error) {
 	}
 	shown, again, err := a.Calls.Place(r.Context(), r.Org(), scope, key, body)
 	if err != nil {
-		return ui.Result{}, refused(r.Words, err)
+		return ui.Result{}, refused(r.Texts, err)
 	}
 	var placed struct {
 		ID string `json:"call_id"`
@@ -75,18 +75,18 @@ func (a Agents) call(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, fmt.Errorf("test call: %w", err)
 	}
 	if again {
-		return ui.Result{To: "calls/" + placed.ID, Notice: r.Words.T("agents.call.repeated")}, nil
+		return ui.Result{To: "calls/" + placed.ID, Notice: r.Texts.T("agents.call.repeated")}, nil
 	}
 	err = r.Log(operator.Entry{Action: "call.place", Object: placed.ID, After: map[string]any{"agent": agent.Name, "to": placed.To}})
-	return ui.Result{To: "calls/" + placed.ID, Notice: r.Words.T("agents.call.notice")}, err
+	return ui.Result{To: "calls/" + placed.ID, Notice: r.Texts.T("agents.call.notice")}, err
 }
 
-func refused(words *ui.Words, err error) error {
+func refused(texts *ui.Texts, err error) error {
 	if invalid, ok := errors.AsType[*response.InvalidError](err); ok {
 		for _, issue := range invalid.Issues {
 			switch loc := issue.Loc; {
 			case len(loc) > 2 && loc[1] == "variables" && issue.Type == "missing":
-				return ui.Invalid(fmt.Sprintf("variable.%v", loc[2]), words.T("ui.field.required"))
+				return ui.Invalid(fmt.Sprintf("variable.%v", loc[2]), texts.T("ui.field.required"))
 			case len(loc) > 2 && loc[1] == "variables":
 				return ui.Invalid(fmt.Sprintf("variable.%v", loc[2]), issue.Msg)
 			case len(loc) > 1 && loc[1] == "to_number":

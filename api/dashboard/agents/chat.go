@@ -52,7 +52,7 @@ func chatOf(r *ui.Request, agentID string) (*chatState, error) {
 	text, ok := r.Unseal("chat", sealed)
 	s := &chatState{}
 	if !ok || json.Unmarshal(text, s) != nil || s.Agent != agentID {
-		return nil, ui.Invalid("", r.Words.T("agents.chat.invalid.other_page"))
+		return nil, ui.Invalid("", r.Texts.T("agents.chat.invalid.other_page"))
 	}
 	return s, nil
 }
@@ -76,8 +76,8 @@ func (a Agents) chatPage(r *ui.Request, agent agents.Agent, s *chatState) (ui.Pa
 	if s == nil {
 		f.Fields = variableFields(agent)
 		if hasServers(d) {
-			servers := ui.CheckboxField("servers", r.Words.T("agents.chat.servers.label"), false)
-			servers.Help = r.Words.T("agents.chat.servers.help")
+			servers := ui.CheckboxField("servers", r.Texts.T("agents.chat.servers.label"), false)
+			servers.Help = r.Texts.T("agents.chat.servers.help")
 			f.Fields = append(f.Fields, servers)
 		}
 	} else {
@@ -88,15 +88,15 @@ func (a Agents) chatPage(r *ui.Request, agent agents.Agent, s *chatState) (ui.Pa
 		sealed = r.Seal("chat", state)
 	}
 	message := ui.Field{
-		Name: "message", Label: r.Words.T("agents.chat.message.label"), Kind: ui.TextArea, Rows: 2,
-		Placeholder: r.Words.T("agents.chat.message.placeholder"),
+		Name: "message", Label: r.Texts.T("agents.chat.message.label"), Kind: ui.TextArea, Rows: 2,
+		Placeholder: r.Texts.T("agents.chat.message.placeholder"),
 	}
 	f.Fields = append(f.Fields, message)
 	f = r.Form(f)
 	last := len(f.Fields) - 1
 	return ui.Page{
-		Template: "chat.html", Title: r.Words.T("agents.chat.title", "name", agent.Name), Crumbs: crumbs(r.Words, agentLink(agent)),
-		Lead: r.Words.T("agents.chat.lead"),
+		Template: "chat.html", Title: r.Texts.T("agents.chat.title", "name", agent.Name), Crumbs: crumbs(r.Texts, agentLink(agent)),
+		Lead: r.Texts.T("agents.chat.lead"),
 		Data: map[string]any{
 			"A": agent, "S": s, "State": sealed, "Form": f, "Setup": f.Fields[:last], "Message": f.Fields[last],
 			"Opening": agents.Fill(d.Greeting, d.Values("", nil)), "Available": a.Tester != nil,
@@ -122,11 +122,11 @@ func (a Agents) chat(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	if a.Tester == nil {
-		return ui.Result{}, ui.Invalid("", r.Words.T("agents.chat.invalid.no_model"))
+		return ui.Result{}, ui.Invalid("", r.Texts.T("agents.chat.invalid.no_model"))
 	}
 	text := r.Text("message")
 	if n := utf8.RuneCountInString(text); n == 0 || n > maxChatText {
-		return ui.Result{}, ui.Invalid("message", r.Words.T("agents.chat.invalid.message", "limit", maxChatText))
+		return ui.Result{}, ui.Invalid("message", r.Texts.T("agents.chat.invalid.message", "limit", maxChatText))
 	}
 	s, err := chatOf(r, agent.ID)
 	if err != nil {
@@ -139,10 +139,10 @@ func (a Agents) chat(r *ui.Request) (ui.Result, error) {
 			return ui.Result{}, err
 		}
 	}
-	if err = s.open(r.Words, now); err != nil {
+	if err = s.open(r.Texts, now); err != nil {
 		return ui.Result{}, err
 	}
-	end, err := a.chats.begin(r.Words, r.Session.ID, now)
+	end, err := a.chats.begin(r.Texts, r.Session.ID, now)
 	if err != nil {
 		return ui.Result{}, err
 	}
@@ -158,9 +158,9 @@ func (a Agents) chat(r *ui.Request) (ui.Result, error) {
 	defer cancel()
 	answer, err := a.Tester.Answer(ctx, agent.Draft, setup, &s.Chat, text)
 	if err != nil {
-		return ui.Result{}, ui.Invalid("", r.Words.T("agents.chat.invalid.no_answer", "reason", err.Error()))
+		return ui.Result{}, ui.Invalid("", r.Texts.T("agents.chat.invalid.no_answer", "reason", err.Error()))
 	}
-	s.add(r.Words, text, answer)
+	s.add(r.Texts, text, answer)
 	p, err := a.chatPage(r, agent, s)
 	return ui.Result{Page: &p}, err
 }
@@ -171,7 +171,7 @@ func (a Agents) beginChat(r *ui.Request, agent agents.Agent) (*chatState, error)
 	for _, name := range agent.Draft.VariableNames() {
 		v := r.Text("variable." + name)
 		if len(v) > maxChatText {
-			return nil, ui.Invalid("variable."+name, r.Words.T("agents.chat.invalid.variable", "limit", maxChatText))
+			return nil, ui.Invalid("variable."+name, r.Texts.T("agents.chat.invalid.variable", "limit", maxChatText))
 		}
 		if v != "" {
 			given[name] = v
@@ -179,7 +179,7 @@ func (a Agents) beginChat(r *ui.Request, agent agents.Agent) (*chatState, error)
 	}
 	values := agent.Draft.Values("", given)
 	if missing := agent.Draft.Missing(values); len(missing) > 0 {
-		return nil, ui.Invalid("variable."+missing[0], r.Words.T("ui.field.required"))
+		return nil, ui.Invalid("variable."+missing[0], r.Texts.T("ui.field.required"))
 	}
 	s := &chatState{Agent: agent.ID, At: time.Now(), Variables: values, Servers: r.Ticked("servers")}
 	s.Chat = a.Tester.Start(agent.Draft, agents.ChatSetup{OrgID: r.Org(), Variables: values})
@@ -188,19 +188,19 @@ func (a Agents) beginChat(r *ui.Request, agent agents.Agent) (*chatState, error)
 }
 
 // open returns why the chat takes no further message, or nil.
-func (s *chatState) open(words *ui.Words, now time.Time) error {
+func (s *chatState) open(texts *ui.Texts, now time.Time) error {
 	switch {
 	case s.Ended:
-		return ui.Invalid("", words.T("agents.chat.invalid.ended"))
+		return ui.Invalid("", texts.T("agents.chat.invalid.ended"))
 	case now.Sub(s.At) > chatExpiry:
-		return ui.Invalid("", words.T("agents.chat.invalid.expired"))
+		return ui.Invalid("", texts.T("agents.chat.invalid.expired"))
 	case len(s.Turns) >= maxChatTurns:
-		return ui.Invalid("", words.T("agents.chat.invalid.full", "limit", maxChatTurns))
+		return ui.Invalid("", texts.T("agents.chat.invalid.full", "limit", maxChatTurns))
 	}
 	return nil
 }
 
-func (s *chatState) add(words *ui.Words, said string, t agents.ChatTurn) {
+func (s *chatState) add(texts *ui.Texts, said string, t agents.ChatTurn) {
 	turn := chatTurn{Said: said, Answer: t.Text, First: t.First, Took: t.Took}
 	for _, x := range t.Tools {
 		turn.Tools = append(turn.Tools, fmt.Sprintf("%s (%s)", x.Text, seconds(x.Took)))
@@ -208,11 +208,11 @@ func (s *chatState) add(words *ui.Words, said string, t agents.ChatTurn) {
 	for _, x := range t.Actions {
 		switch {
 		case x.Number != "":
-			turn.Actions = append(turn.Actions, words.T("agents.chat.action.transfer", "number", x.Number))
+			turn.Actions = append(turn.Actions, texts.T("agents.chat.action.transfer", "number", x.Number))
 		case x.Keys != "":
-			turn.Actions = append(turn.Actions, words.T("agents.chat.action.keys", "keys", strings.Join(strings.Split(x.Keys, ""), " ")))
+			turn.Actions = append(turn.Actions, texts.T("agents.chat.action.keys", "keys", strings.Join(strings.Split(x.Keys, ""), " ")))
 		default:
-			turn.Actions = append(turn.Actions, words.T("agents.chat.action.end"))
+			turn.Actions = append(turn.Actions, texts.T("agents.chat.action.end"))
 		}
 	}
 	s.Turns = append(s.Turns, turn)

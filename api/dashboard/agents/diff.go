@@ -35,11 +35,11 @@ func (Agents) diff(r *ui.Request) (ui.Page, error) {
 	if usual == 0 && len(versions) > 0 {
 		usual = versions[0].Number
 	}
-	options := []ui.Option{{Value: draftVersion, Label: r.Words.T("agents.diff.option.draft")}}
+	options := []ui.Option{{Value: draftVersion, Label: r.Texts.T("agents.diff.option.draft")}}
 	for _, v := range versions {
-		label := r.Words.T("agents.version.title", "number", strconv.Itoa(v.Number))
+		label := r.Texts.T("agents.version.title", "number", strconv.Itoa(v.Number))
 		if v.Number == a.Published {
-			label = r.Words.T("agents.diff.option.in_use", "version", label)
+			label = r.Texts.T("agents.diff.option.in_use", "version", label)
 		}
 		options = append(options, ui.Option{Value: strconv.Itoa(v.Number), Label: label})
 	}
@@ -52,19 +52,19 @@ func (Agents) diff(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	data := map[string]any{"A": a, "Any": len(versions) > 0, "Fields": []ui.Field{
-		{Name: "from", Label: r.Words.T("agents.diff.from.label"), Kind: ui.Select, Options: options, Value: versionValue(from)},
-		{Name: "to", Label: r.Words.T("agents.diff.to.label"), Kind: ui.Select, Options: options, Value: versionValue(to)},
+		{Name: "from", Label: r.Texts.T("agents.diff.from.label"), Kind: ui.Select, Options: options, Value: versionValue(from)},
+		{Name: "to", Label: r.Texts.T("agents.diff.to.label"), Kind: ui.Select, Options: options, Value: versionValue(to)},
 	}}
 	if len(versions) > 0 {
 		changes, err := apply.DiffAgent(r.Context(), r.DB(), a, from, to)
 		if err != nil {
 			return ui.Page{}, err
 		}
-		data["Changes"] = shownChanges(r.Words, changes)
+		data["Changes"] = shownChanges(r.Texts, changes)
 	}
 	return ui.Page{
-		Template: "diff.html", Title: r.Words.T("agents.diff.title"), Crumbs: crumbs(r.Words, agentLink(a)), Data: data,
-		Lead: r.Words.T("agents.diff.lead"),
+		Template: "diff.html", Title: r.Texts.T("agents.diff.title"), Crumbs: crumbs(r.Texts, agentLink(a)), Data: data,
+		Lead: r.Texts.T("agents.diff.lead"),
 	}, nil
 }
 
@@ -91,11 +91,11 @@ func versionValue(n int) string {
 	return strconv.Itoa(n)
 }
 
-func shownChanges(words *ui.Words, all []apply.Change) (shown []fieldChange) {
+func shownChanges(texts *ui.Texts, all []apply.Change) (shown []fieldChange) {
 	for _, c := range all {
-		f := fieldChange{Label: fieldLabel(words, c.Path)}
+		f := fieldChange{Label: fieldLabel(texts, c.Path)}
 		if f.Secret = c.Before == apply.HiddenSecret || c.After == apply.HiddenSecret; !f.Secret {
-			f.Lines = apply.DiffLines(valueText(words, c.Before), valueText(words, c.After))
+			f.Lines = apply.DiffLines(valueText(texts, c.Before), valueText(texts, c.After))
 		}
 		shown = append(shown, f)
 	}
@@ -103,7 +103,7 @@ func shownChanges(words *ui.Words, all []apply.Change) (shown []fieldChange) {
 }
 
 // valueText returns a value as lines of text.
-func valueText(words *ui.Words, v any) string {
+func valueText(texts *ui.Texts, v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -111,9 +111,9 @@ func valueText(words *ui.Words, v any) string {
 		return v
 	case bool:
 		if v {
-			return words.T("agents.diff.on")
+			return texts.T("agents.diff.on")
 		}
-		return words.T("agents.diff.off")
+		return texts.T("agents.diff.off")
 	case map[string]any, []any:
 		text, err := json.MarshalIndent(v, "", "  ")
 		if err != nil {
@@ -134,15 +134,15 @@ func labeledPaths() []string {
 }
 
 // fieldLabel names the field of a path such as speech.tts.voice or tools[look_up].url.
-func fieldLabel(words *ui.Words, path string) string {
+func fieldLabel(texts *ui.Texts, path string) string {
 	for _, prefix := range labeledPaths() {
 		rest, ok := strings.CutPrefix(path, prefix)
 		switch {
 		case !ok:
 		case rest == "":
-			return words.Label("agents.diff.field", prefix)
+			return texts.Label("agents.diff.field", prefix)
 		case rest[0] == '.' || rest[0] == '[':
-			return words.Label("agents.diff.field", prefix) + " " +
+			return texts.Label("agents.diff.field", prefix) + " " +
 				strings.NewReplacer("].", ": ", "[", "", "]", "").Replace(strings.TrimPrefix(rest, "."))
 		}
 	}

@@ -25,7 +25,7 @@ func (a Agents) editor(r *ui.Request, id string, d agents.Definition, f ui.Form)
 			return ui.Page{}, err
 		}
 	}
-	f.Fields = append(f.Fields, fields(r.Words, d, choices)...)
+	f.Fields = append(f.Fields, fields(r.Texts, d, choices)...)
 	f = r.Form(f)
 	for _, x := range f.Fields { // a rejected form has newer texts
 		switch x.Name {
@@ -38,7 +38,7 @@ func (a Agents) editor(r *ui.Request, id string, d agents.Definition, f ui.Form)
 		}
 	}
 	return ui.Page{Template: "edit.html", Data: map[string]any{
-		"Form": f, "Agent": id, "Choices": choices, "Variables": variablesOf(r.Words, d), "Size": sizeOf(d.Prompt), "Sample": a.Tester != nil,
+		"Form": f, "Agent": id, "Choices": choices, "Variables": variablesOf(r.Texts, d), "Size": sizeOf(d.Prompt), "Sample": a.Tester != nil,
 	}}, nil
 }
 
@@ -50,24 +50,24 @@ type variable struct {
 }
 
 // variablesOf returns the variables in the order of the texts, then unused defaults.
-func variablesOf(words *ui.Words, d agents.Definition) (all []variable) {
+func variablesOf(texts *ui.Texts, d agents.Definition) (all []variable) {
 	used := d.VariableNames()
 	for _, name := range used {
 		v, has := d.Variables[name]
 		switch {
 		case name == "name" && has:
-			all = append(all, variable{Name: name, Source: words.T("agents.variable.name.default", "default", v)})
+			all = append(all, variable{Name: name, Source: texts.T("agents.variable.name.default", "default", v)})
 		case name == "name":
-			all = append(all, variable{Name: name, Source: words.T("agents.variable.name.open"), Open: true})
+			all = append(all, variable{Name: name, Source: texts.T("agents.variable.name.open"), Open: true})
 		case has:
-			all = append(all, variable{Name: name, Source: words.T("agents.variable.call.default", "default", v)})
+			all = append(all, variable{Name: name, Source: texts.T("agents.variable.call.default", "default", v)})
 		default:
-			all = append(all, variable{Name: name, Source: words.T("agents.variable.call.open"), Open: true})
+			all = append(all, variable{Name: name, Source: texts.T("agents.variable.call.open"), Open: true})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Variables)) {
 		if !slices.Contains(used, name) {
-			all = append(all, variable{Name: name, Source: words.T("agents.variable.unused", "default", d.Variables[name]), Unused: true})
+			all = append(all, variable{Name: name, Source: texts.T("agents.variable.unused", "default", d.Variables[name]), Unused: true})
 		}
 	}
 	return all
@@ -80,13 +80,13 @@ func sizeOf(text string) size { return size{utf8.RuneCountInString(text), (len(t
 
 func (a Agents) askNew(r *ui.Request) (ui.Page, error) {
 	name := ui.Field{
-		Group: r.Words.T("agents.new.group.conversation"), Name: "name", Label: r.Words.T("agents.new.name.label"),
-		Help:        r.Words.T("agents.new.name.help"),
+		Group: r.Texts.T("agents.new.group.conversation"), Name: "name", Label: r.Texts.T("agents.new.name.label"),
+		Help:        r.Texts.T("agents.new.name.help"),
 		Placeholder: "sales",
 	}
 	p, err := a.editor(r, "", agents.Default(),
-		ui.Form{Submit: r.Words.T("agents.new.submit"), Cancel: r.URL("agents"), Fields: []ui.Field{name}})
-	p.Title, p.Crumbs = r.Words.T("agents.new.title"), crumbs(r.Words)
+		ui.Form{Submit: r.Texts.T("agents.new.submit"), Cancel: r.URL("agents"), Fields: []ui.Field{name}})
+	p.Title, p.Crumbs = r.Texts.T("agents.new.title"), crumbs(r.Texts)
 	return p, err
 }
 
@@ -103,7 +103,7 @@ func (Agents) create(r *ui.Request) (ui.Result, error) {
 	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		if _, have := agents.Find(r.Context(), q, r.Org(), name); !errors.Is(have, agents.ErrUnknown) {
 			if have == nil {
-				have = ui.Invalid("name", r.Words.T("agents.new.invalid.name"))
+				have = ui.Invalid("name", r.Texts.T("agents.new.invalid.name"))
 			}
 			return operator.Entry{}, have
 		}
@@ -111,7 +111,7 @@ func (Agents) create(r *ui.Request) (ui.Result, error) {
 		id = e.Object
 		return e, fault
 	})
-	return ui.Result{To: "agents/" + id, Notice: r.Words.T("agents.new.notice")}, err
+	return ui.Result{To: "agents/" + id, Notice: r.Texts.T("agents.new.notice")}, err
 }
 
 func (a Agents) ask(r *ui.Request) (ui.Page, error) {
@@ -120,10 +120,10 @@ func (a Agents) ask(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	p, err := a.editor(r, agent.ID, agent.Draft, ui.Form{
-		Submit: r.Words.T("agents.draft.submit"), Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent),
+		Submit: r.Texts.T("agents.draft.submit"), Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent),
 	})
-	p.Title, p.Crumbs = r.Words.T("agents.edit.title", "name", agent.Name), crumbs(r.Words, agentLink(agent))
-	p.Lead = r.Words.T("agents.edit.lead")
+	p.Title, p.Crumbs = r.Texts.T("agents.edit.title", "name", agent.Name), crumbs(r.Texts, agentLink(agent))
+	p.Lead = r.Texts.T("agents.edit.lead")
 	return p, err
 }
 
@@ -142,105 +142,105 @@ func (Agents) change(r *ui.Request) (ui.Result, error) {
 		}
 		return save(r, q, &have, a)
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.draft.notice")}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Texts.T("agents.draft.notice")}, err
 }
 
-func patiences(words *ui.Words) []ui.Option {
+func patiences(texts *ui.Texts) []ui.Option {
 	all := ui.Options(agents.Patiences()...)
 	for i := range all {
-		all[i].Label = words.Label("ui.patience", all[i].Value)
+		all[i].Label = texts.Label("ui.patience", all[i].Value)
 	}
 	return all
 }
 
-func machines(words *ui.Words) []ui.Option {
+func machines(texts *ui.Texts) []ui.Option {
 	all := ui.Options(agents.Voicemails()...)
 	for i := range all {
-		all[i].Label = words.Label("ui.machine", all[i].Value)
+		all[i].Label = texts.Label("ui.machine", all[i].Value)
 	}
 	return all
 }
 
 // fields are the fields of the form. Tools and analysis fields have their own forms.
-func fields(words *ui.Words, d agents.Definition, choices []agents.Choice) []ui.Field {
-	recording := ui.CheckboxField("recording", words.T("agents.form.recording.label"), d.Recording)
-	recording.Group = words.T("agents.form.group.calls")
-	return slices.Concat(speechFields(words, d),
-		engineFields(words, words.T("ui.provider.asr"), "asr", d.Speech.ASR.Provider, d.Speech.ASR.Model, choices),
-		engineFields(words, words.T("ui.provider.llm"), "llm", d.Speech.LLM.Provider, d.Speech.LLM.Model, choices),
-		engineFields(words, words.T("agents.form.speech_tts_voice.label"), "tts", d.Speech.TTS.Provider, d.Speech.TTS.Model, choices),
+func fields(texts *ui.Texts, d agents.Definition, choices []agents.Choice) []ui.Field {
+	recording := ui.CheckboxField("recording", texts.T("agents.form.recording.label"), d.Recording)
+	recording.Group = texts.T("agents.form.group.calls")
+	return slices.Concat(speechFields(texts, d),
+		engineFields(texts, texts.T("ui.provider.asr"), "asr", d.Speech.ASR.Provider, d.Speech.ASR.Model, choices),
+		engineFields(texts, texts.T("ui.provider.llm"), "llm", d.Speech.LLM.Provider, d.Speech.LLM.Model, choices),
+		engineFields(texts, texts.T("agents.form.speech_tts_voice.label"), "tts", d.Speech.TTS.Provider, d.Speech.TTS.Model, choices),
 		[]ui.Field{{
-			Name: "speech.tts.voice", Label: words.T("agents.form.speech_tts_voice.label"), Value: d.Speech.TTS.Voice, Optional: true,
+			Name: "speech.tts.voice", Label: texts.T("agents.form.speech_tts_voice.label"), Value: d.Speech.TTS.Voice, Optional: true,
 			List: "voices-" + d.Speech.TTS.Provider,
-			Help: words.T("agents.form.speech_tts_voice.help"),
+			Help: texts.T("agents.form.speech_tts_voice.help"),
 		}},
 		[]ui.Field{
 			recording,
 			{
-				Name: "max_duration_s", Label: words.T("agents.form.max_duration_s.label"), Kind: ui.Number,
-				Unit: words.T("agents.form.unit.seconds"), Value: ui.FormatInt(d.MaxDurationS),
+				Name: "max_duration_s", Label: texts.T("agents.form.max_duration_s.label"), Kind: ui.Number,
+				Unit: texts.T("agents.form.unit.seconds"), Value: ui.FormatInt(d.MaxDurationS),
 				Optional: true, Min: "30", Max: "7200",
 			},
-			ui.CheckboxField("summary", words.T("agents.form.summary.label"), d.Analysis.Summary),
-			ui.CheckboxField("success", words.T("agents.form.success.label"), d.Analysis.Success),
-			ui.CheckboxField("sentiment", words.T("agents.form.sentiment.label"), d.Analysis.Sentiment),
+			ui.CheckboxField("summary", texts.T("agents.form.summary.label"), d.Analysis.Summary),
+			ui.CheckboxField("success", texts.T("agents.form.success.label"), d.Analysis.Success),
+			ui.CheckboxField("sentiment", texts.T("agents.form.sentiment.label"), d.Analysis.Sentiment),
 		})
 }
 
-func speechFields(words *ui.Words, d agents.Definition) []ui.Field {
+func speechFields(texts *ui.Texts, d agents.Definition) []ui.Field {
 	return []ui.Field{
 		{
-			Group: words.T("agents.form.group.conversation"), Name: "greeting", Label: words.T("agents.form.greeting.label"), Kind: ui.TextArea,
+			Group: texts.T("agents.form.group.conversation"), Name: "greeting", Label: texts.T("agents.form.greeting.label"), Kind: ui.TextArea,
 			Rows: 2, Value: d.Greeting, Optional: true,
-			Help: words.T("agents.form.greeting.help"),
+			Help: texts.T("agents.form.greeting.help"),
 		},
 		{
-			Name: "prompt", Label: words.T("agents.form.prompt.label"), Kind: ui.TextArea, Rows: 22, Value: d.Prompt, Optional: true,
-			Help: words.T("agents.form.prompt.help"),
+			Name: "prompt", Label: texts.T("agents.form.prompt.label"), Kind: ui.TextArea, Rows: 22, Value: d.Prompt, Optional: true,
+			Help: texts.T("agents.form.prompt.help"),
 		},
 		{
-			Name: "patience", Label: words.T("agents.form.patience.label"), Kind: ui.Select, Value: cmp.Or(d.Patience, agents.DefaultPatience),
-			Options: patiences(words),
-			Help:    words.T("agents.form.patience.help"),
+			Name: "patience", Label: texts.T("agents.form.patience.label"), Kind: ui.Select, Value: cmp.Or(d.Patience, agents.DefaultPatience),
+			Options: patiences(texts),
+			Help:    texts.T("agents.form.patience.help"),
 		},
 		{
-			Name: "language", Label: words.T("agents.form.language.label"), Value: d.Language, Optional: true, Placeholder: "en-US",
-			Help: words.T("agents.form.language.help"),
+			Name: "language", Label: texts.T("agents.form.language.label"), Value: d.Language, Optional: true, Placeholder: "en-US",
+			Help: texts.T("agents.form.language.help"),
 		},
 		{
-			Name: "variables", Label: words.T("agents.form.variables.label"), Kind: ui.TextArea, Rows: 3, Code: true,
+			Name: "variables", Label: texts.T("agents.form.variables.label"), Kind: ui.TextArea, Rows: 3, Code: true,
 			Value:    ui.FormatPairs(d.Variables),
-			Optional: true, Placeholder: words.T("agents.form.variables.placeholder"), Help: words.T("agents.form.variables.help"),
+			Optional: true, Placeholder: texts.T("agents.form.variables.placeholder"), Help: texts.T("agents.form.variables.help"),
 		},
 		{
-			Name: "pronunciation", Label: words.T("agents.form.pronunciation.label"), Kind: ui.TextArea, Rows: 2, Code: true,
+			Name: "pronunciation", Label: texts.T("agents.form.pronunciation.label"), Kind: ui.TextArea, Rows: 2, Code: true,
 			Value:    ui.FormatPairs(d.Pronunciation),
-			Optional: true, Placeholder: words.T("agents.form.pronunciation.placeholder"), Help: words.T("agents.form.pronunciation.help"),
+			Optional: true, Placeholder: texts.T("agents.form.pronunciation.placeholder"), Help: texts.T("agents.form.pronunciation.help"),
 		},
 		{
-			Group: words.T("agents.form.group.answering_machines"), Name: "voicemail", Label: words.T("agents.form.voicemail.label"),
+			Group: texts.T("agents.form.group.answering_machines"), Name: "voicemail", Label: texts.T("agents.form.voicemail.label"),
 			Kind: ui.Select, Value: d.Voicemail,
-			Options: machines(words),
+			Options: machines(texts),
 		},
 		{
-			Name: "voicemail_message", Label: words.T("agents.form.voicemail_message.label"), Kind: ui.TextArea, Rows: 2,
+			Name: "voicemail_message", Label: texts.T("agents.form.voicemail_message.label"), Kind: ui.TextArea, Rows: 2,
 			Value: d.VoicemailMessage, Optional: true,
-			Help: words.T("agents.form.voicemail_message.help"),
+			Help: texts.T("agents.form.voicemail_message.help"),
 		},
 	}
 }
 
 // engineFields are the fields of one provider: a choice if providers are known, otherwise text.
-func engineFields(words *ui.Words, group, key, provider, model string, choices []agents.Choice) []ui.Field {
-	which := ui.Field{Group: group, Name: "speech." + key + ".provider", Label: words.T("agents.form.provider.label"), Value: provider}
+func engineFields(texts *ui.Texts, group, key, provider, model string, choices []agents.Choice) []ui.Field {
+	which := ui.Field{Group: group, Name: "speech." + key + ".provider", Label: texts.T("agents.form.provider.label"), Value: provider}
 	if len(choices) > 0 {
-		which.Kind, which.Options = ui.Select, options(words, choices, key, provider)
+		which.Kind, which.Options = ui.Select, options(texts, choices, key, provider)
 	}
 	return []ui.Field{
 		which,
 		{
-			Name: "speech." + key + ".model", Label: words.T("agents.form.model.label"), Value: model, Optional: true,
-			Help: words.T("agents.form.model.help"),
+			Name: "speech." + key + ".model", Label: texts.T("agents.form.model.label"), Value: model, Optional: true,
+			Help: texts.T("agents.form.model.help"),
 		},
 	}
 }
@@ -270,7 +270,7 @@ func readForm(r *ui.Request, name string) (apply.Agent, error) {
 	seconds := 0
 	if s := r.Text("max_duration_s"); s != "" {
 		if seconds, err = strconv.Atoi(s); err != nil {
-			return a, ui.Invalid("max_duration_s", r.Words.T("agents.form.invalid.max_duration_s"))
+			return a, ui.Invalid("max_duration_s", r.Texts.T("agents.form.invalid.max_duration_s"))
 		}
 	}
 	a.MaxDurationS = &seconds
@@ -295,10 +295,10 @@ func (Agents) askText(r *ui.Request) (ui.Page, error) {
 	}
 	text, err := apply.FromAgent(a).YAML()
 	return ui.Page{
-		Template: "text.html", Title: r.Words.T("agents.text.title", "name", a.Name), Crumbs: crumbs(r.Words, agentLink(a)),
-		Lead: r.Words.T("agents.text.lead", "hidden_secret", apply.HiddenSecret),
-		Data: r.Form(ui.Form{Submit: r.Words.T("agents.draft.submit"), Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a), Fields: []ui.Field{
-			{Name: "text", Label: r.Words.T("agents.text.text.label"), Kind: ui.TextArea, Rows: 32, Code: true, Value: text},
+		Template: "text.html", Title: r.Texts.T("agents.text.title", "name", a.Name), Crumbs: crumbs(r.Texts, agentLink(a)),
+		Lead: r.Texts.T("agents.text.lead", "hidden_secret", apply.HiddenSecret),
+		Data: r.Form(ui.Form{Submit: r.Texts.T("agents.draft.submit"), Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a), Fields: []ui.Field{
+			{Name: "text", Label: r.Texts.T("agents.text.text.label"), Kind: ui.TextArea, Rows: 32, Code: true, Value: text},
 		}}),
 	}, err
 }
@@ -325,5 +325,5 @@ func (Agents) changeText(r *ui.Request) (ui.Result, error) {
 		}
 		return e, err
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.draft.notice")}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Texts.T("agents.draft.notice")}, err
 }

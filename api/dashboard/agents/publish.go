@@ -36,17 +36,17 @@ func (a Agents) askPublish(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	found := a.check(r, r.DB(), agent.Draft)
-	form := ui.Form{Submit: r.Words.T("agents.publish.submit"), Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent)}
+	form := ui.Form{Submit: r.Texts.T("agents.publish.submit"), Cancel: r.URL("agents/" + agent.ID), Of: withSecrets(agent)}
 	if found.Fault != "" {
-		form.Submit, form.Danger = r.Words.T("agents.publish.submit.anyway"), true
+		form.Submit, form.Danger = r.Texts.T("agents.publish.submit.anyway"), true
 		form.Fields = []ui.Field{{
-			Name: "force", Label: r.Words.T("agents.publish.force.label"), Kind: ui.Checkbox,
-			Help: r.Words.T("agents.publish.force.help"),
+			Name: "force", Label: r.Texts.T("agents.publish.force.label"), Kind: ui.Checkbox,
+			Help: r.Texts.T("agents.publish.force.help"),
 		}}
 	}
 	return ui.Page{
-		Template: "publish.html", Title: r.Words.T("agents.publish.title", "name", agent.Name), Crumbs: crumbs(r.Words, agentLink(agent)),
-		Lead: r.Words.T("agents.publish.lead"),
+		Template: "publish.html", Title: r.Texts.T("agents.publish.title", "name", agent.Name), Crumbs: crumbs(r.Texts, agentLink(agent)),
+		Lead: r.Texts.T("agents.publish.lead"),
 		Data: map[string]any{
 			"A": agent, "Found": found, "Form": r.Form(form), "Missing": agent.Draft.Missing(agent.Draft.Values("", nil)),
 		},
@@ -88,16 +88,16 @@ func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 	})
 	if err == nil && version == 0 {
 		return ui.Result{
-			To: "agents/" + r.ID() + "/publish", Notice: r.Words.T("agents.publish.refused", "fault", found.Fault),
+			To: "agents/" + r.ID() + "/publish", Notice: r.Texts.T("agents.publish.refused", "fault", found.Fault),
 			Failed: true,
 		}, nil
 	}
-	notice := r.Words.T("agents.publish.notice", "version", strconv.Itoa(version))
+	notice := r.Texts.T("agents.publish.notice", "version", strconv.Itoa(version))
 	if found.Fault != "" {
-		notice = r.Words.T("agents.publish.notice.faulty", "version", strconv.Itoa(version), "fault", found.Fault)
+		notice = r.Texts.T("agents.publish.notice.faulty", "version", strconv.Itoa(version), "fault", found.Fault)
 	}
 	if len(found.Warnings) > 0 {
-		notice += " " + r.Words.T("agents.publish.notice.warnings", "warnings", strings.Join(found.Warnings, "; "))
+		notice += " " + r.Texts.T("agents.publish.notice.warnings", "warnings", strings.Join(found.Warnings, "; "))
 	}
 	return ui.Result{To: "agents/" + r.ID(), Notice: notice, Failed: found.Fault != ""}, err
 }
@@ -105,9 +105,9 @@ func (a Agents) publish(r *ui.Request) (ui.Result, error) {
 func (Agents) askUnpublish(r *ui.Request) (ui.Page, error) {
 	a, err := find(r, r.DB())
 	return ui.Confirm(r, ui.Page{
-		Title: r.Words.T("agents.unpublish.title", "name", a.Name), Crumbs: crumbs(r.Words, agentLink(a)),
-		Lead: r.Words.T("agents.unpublish.lead"),
-	}, r.Words.T("agents.unpublish.submit"), "agents/"+a.ID), err
+		Title: r.Texts.T("agents.unpublish.title", "name", a.Name), Crumbs: crumbs(r.Texts, agentLink(a)),
+		Lead: r.Texts.T("agents.unpublish.lead"),
+	}, r.Texts.T("agents.unpublish.submit"), "agents/"+a.ID), err
 }
 
 func (Agents) unpublish(r *ui.Request) (ui.Result, error) {
@@ -122,5 +122,5 @@ func (Agents) unpublish(r *ui.Request) (ui.Result, error) {
 			Before: map[string]any{"name": a.Name, "published": a.Published},
 		}, agents.Unpublish(r.Context(), q, r.Org(), a.Name)
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.unpublish.notice")}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Texts.T("agents.unpublish.notice")}, err
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // options returns the choices of a select. It always has the value that is saved.
-func options(words *ui.Words, all []agents.Choice, serves, saved string) []ui.Option {
+func options(texts *ui.Texts, all []agents.Choice, serves, saved string) []ui.Option {
 	var list []ui.Option
 	for _, c := range all {
 		if c.Serves != serves {
@@ -26,15 +26,15 @@ func options(words *ui.Words, all []agents.Choice, serves, saved string) []ui.Op
 			o.Label += " (" + c.Title + ")"
 		}
 		if !c.Configured {
-			o.Label = words.T("agents.provider.no_key", "provider", o.Label)
+			o.Label = texts.T("agents.provider.no_key", "provider", o.Label)
 		}
 		list = append(list, o)
 	}
 	if saved != "" && !slices.ContainsFunc(list, func(o ui.Option) bool { return o.Value == saved }) {
-		list = append(list, ui.Option{Value: saved, Label: words.T("agents.provider.not_configured", "saved", saved)})
+		list = append(list, ui.Option{Value: saved, Label: texts.T("agents.provider.not_configured", "saved", saved)})
 	}
 	if saved == "" {
-		list = append([]ui.Option{{Label: words.T("agents.provider.choose")}}, list...)
+		list = append([]ui.Option{{Label: texts.T("agents.provider.choose")}}, list...)
 	}
 	return list
 }
@@ -51,7 +51,7 @@ type limiter struct {
 }
 
 // begin admits a test of a person. The caller must call end if err is nil.
-func (p *limiter) begin(words *ui.Words, who string, now time.Time) (end func(), err error) {
+func (p *limiter) begin(texts *ui.Texts, who string, now time.Time) (end func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.started == nil || now.Sub(p.since) >= time.Minute {
@@ -60,11 +60,11 @@ func (p *limiter) begin(words *ui.Words, who string, now time.Time) (end func(),
 	switch {
 	case p.started[who] >= p.perMinute:
 		wait := p.since.Add(time.Minute).Sub(now).Round(time.Second)
-		return nil, ui.Invalid("", words.T("agents.limit.per_minute", "seconds", int(max(1, wait/time.Second))))
+		return nil, ui.Invalid("", texts.T("agents.limit.per_minute", "seconds", int(max(1, wait/time.Second))))
 	case p.running[who] >= p.perPerson:
-		return nil, ui.Invalid("", words.T("agents.limit.per_person"))
+		return nil, ui.Invalid("", texts.T("agents.limit.per_person"))
 	case p.all >= p.inAll:
-		return nil, ui.Invalid("", words.T("agents.limit.total"))
+		return nil, ui.Invalid("", texts.T("agents.limit.total"))
 	}
 	if p.running == nil {
 		p.running = map[string]int{}
@@ -151,7 +151,7 @@ func (a Agents) sample(r *ui.Request) error {
 
 func (a Agents) sampleOf(r *ui.Request) ([]byte, error) {
 	if a.Tester == nil {
-		return nil, ui.Invalid("", r.Words.T("agents.sample.invalid.no_voice"))
+		return nil, ui.Invalid("", r.Texts.T("agents.sample.invalid.no_voice"))
 	}
 	var d agents.Definition
 	if id := r.Text("agent"); id != "" { // with the options of the agent, such as its speed
@@ -167,13 +167,13 @@ func (a Agents) sampleOf(r *ui.Request) ([]byte, error) {
 	e := &d.Speech.TTS
 	e.Provider, e.Model, e.Voice, e.OrgID, e.Fallback = r.Text("provider"), r.Text("model"), r.Text("voice"), r.Org(), nil
 	if len(e.Provider)+len(e.Model)+len(e.Voice)+len(d.Language) > 1000 {
-		return nil, ui.Invalid("", r.Words.T("agents.sample.invalid.too_long"))
+		return nil, ui.Invalid("", r.Texts.T("agents.sample.invalid.too_long"))
 	}
 	key := e.Key() + " " + d.Language
 	if wav := a.samples.find(key, time.Now()); wav != nil {
 		return wav, nil
 	}
-	end, err := a.samples.limiter.begin(r.Words, r.Session.ID, time.Now())
+	end, err := a.samples.limiter.begin(r.Texts, r.Session.ID, time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ func (a Agents) askTalk(r *ui.Request) (ui.Page, error) {
 	}
 	r.AllowSocket()
 	return ui.Page{
-		Template: "talk.html", Title: r.Words.T("agents.talk.title", "name", agent.Name), Crumbs: crumbs(r.Words, agentLink(agent)),
-		Lead: r.Words.T("agents.talk.lead"),
+		Template: "talk.html", Title: r.Texts.T("agents.talk.title", "name", agent.Name), Crumbs: crumbs(r.Texts, agentLink(agent)),
+		Lead: r.Texts.T("agents.talk.lead"),
 		Data: map[string]any{"A": agent, "Can": a.canTalk(agent), "Fields": variableFields(agent)},
 	}, nil
 }
@@ -74,9 +74,9 @@ func (a Agents) createTalk(r *ui.Request) (map[string]any, error) {
 		return nil, err
 	}
 	if !a.canTalk(agent) {
-		return nil, ui.Invalid("", r.Words.T("agents.talk.invalid.browsers_cannot_talk"))
+		return nil, ui.Invalid("", r.Texts.T("agents.talk.invalid.browsers_cannot_talk"))
 	}
-	end, err := a.talks.begin(r.Words, r.Session.ID, time.Now())
+	end, err := a.talks.begin(r.Texts, r.Session.ID, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -90,15 +90,15 @@ func (a Agents) createTalk(r *ui.Request) (map[string]any, error) {
 	}
 	ticket, err := a.Calls.PlaceWeb(r.Context(), r.Org(), body)
 	if err != nil {
-		return nil, refusedTalk(r.Words, err)
+		return nil, refusedTalk(r.Texts, err)
 	}
 	id := fmt.Sprint(ticket["call_id"])
 	return ticket, r.Log(operator.Entry{Action: "call.place", Object: id, After: map[string]any{"agent": agent.Name, "to": "browser"}})
 }
 
 // refusedTalk turns every refusal of a call into a text.
-func refusedTalk(words *ui.Words, err error) error {
-	err = refused(words, err)
+func refusedTalk(texts *ui.Texts, err error) error {
+	err = refused(texts, err)
 	if refusal, ok := errors.AsType[*control.Error](err); ok {
 		return ui.Invalid("", refusal.Message)
 	}

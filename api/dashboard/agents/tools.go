@@ -19,10 +19,10 @@ import (
 )
 
 // toolTypes are the types of tools, and what each does.
-func toolTypes(words *ui.Words) []ui.Option {
+func toolTypes(texts *ui.Texts) []ui.Option {
 	all := ui.Options("http", "transfer_call", "end_call", "send_dtmf", "leave_voicemail")
 	for i := range all {
-		all[i].Label = words.Label("agents.tool.type", all[i].Value)
+		all[i].Label = texts.Label("agents.tool.type", all[i].Value)
 	}
 	return all
 }
@@ -67,13 +67,13 @@ func (Agents) askTool(r *ui.Request) (ui.Page, error) {
 	if n >= 0 {
 		tool, title = all[n], "agents.tool.title"
 	}
-	if !slices.ContainsFunc(toolTypes(r.Words), func(o ui.Option) bool { return o.Value == tool.Type }) {
+	if !slices.ContainsFunc(toolTypes(r.Texts), func(o ui.Option) bool { return o.Value == tool.Type }) {
 		tool.Type = "http"
 	}
 	rows, expressible := parameterRows(tool.Parameters.RawMessage)
 	f := r.Form(ui.Form{
-		Submit: r.Words.T("agents.draft.submit"), Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a),
-		Fields: toolFields(r.Words, tool, rows, expressible, n >= 0),
+		Submit: r.Texts.T("agents.draft.submit"), Cancel: r.URL("agents/" + a.ID), Of: withSecrets(a),
+		Fields: toolFields(r.Texts, tool, rows, expressible, n >= 0),
 	})
 	data := map[string]any{"Form": f, "Plain": plainFields(f), "Parameters": fieldRows(f, "parameter."), "Headers": fieldRows(f, "header.")}
 	if !expressible {
@@ -81,64 +81,64 @@ func (Agents) askTool(r *ui.Request) (ui.Page, error) {
 		data["YAML"] = "agents/" + a.ID + "/text"
 	}
 	return ui.Page{
-		Template: "tool.html", Title: r.Words.T(title, "type", strings.ToLower(r.Words.Label("agents.tool.type", tool.Type))),
-		Crumbs: crumbs(r.Words, agentLink(a)),
-		Lead:   r.Words.T("agents.tool.lead"), Data: data,
+		Template: "tool.html", Title: r.Texts.T(title, "type", strings.ToLower(r.Texts.Label("agents.tool.type", tool.Type))),
+		Crumbs: crumbs(r.Texts, agentLink(a)),
+		Lead:   r.Texts.T("agents.tool.lead"), Data: data,
 	}, nil
 }
 
-func toolFields(words *ui.Words, t apply.Tool, rows []parameterRow, expressible, exists bool) []ui.Field {
+func toolFields(texts *ui.Texts, t apply.Tool, rows []parameterRow, expressible, exists bool) []ui.Field {
 	all := []ui.Field{{Name: "type", Kind: ui.Hidden, Value: t.Type}}
 	description := ui.Field{
-		Name: "description", Label: words.T("agents.tool.description.label"), Kind: ui.TextArea, Rows: 3, Value: t.Description,
+		Name: "description", Label: texts.T("agents.tool.description.label"), Kind: ui.TextArea, Rows: 3, Value: t.Description,
 		Optional: t.Type != "http",
-		Help:     words.T("agents.tool.description.help"),
+		Help:     texts.T("agents.tool.description.help"),
 	}
 	switch t.Type {
 	case "transfer_call":
 		all = append(all, description, ui.Field{
-			Name: "destinations", Label: words.T("agents.tool.destinations.label"), Kind: ui.TextArea, Rows: 4, Code: true,
+			Name: "destinations", Label: texts.T("agents.tool.destinations.label"), Kind: ui.TextArea, Rows: 4, Code: true,
 			Value:       destinationLines(t),
-			Placeholder: words.T("agents.tool.destinations.placeholder"), Help: words.T("agents.tool.destinations.help"),
+			Placeholder: texts.T("agents.tool.destinations.placeholder"), Help: texts.T("agents.tool.destinations.help"),
 		})
 	case "http":
 		all = append(
 			all,
 			ui.Field{
-				Name: "name", Label: words.T("agents.tool.name.label"), Value: t.Name, Placeholder: "find_order",
-				Help: words.T("agents.tool.name.help"),
+				Name: "name", Label: texts.T("agents.tool.name.label"), Value: t.Name, Placeholder: "find_order",
+				Help: texts.T("agents.tool.name.help"),
 			},
 			description,
 			ui.Field{
-				Name: "url", Label: words.T("agents.tool.url.label"), Kind: ui.URL, Value: t.URL,
+				Name: "url", Label: texts.T("agents.tool.url.label"), Kind: ui.URL, Value: t.URL,
 				Placeholder: "https://crm.example.com/orders",
 			},
 			ui.Field{
-				Name: "method", Label: words.T("agents.tool.method.label"), Kind: ui.Select, Value: t.Method,
-				Options: append([]ui.Option{{Value: "", Label: words.T("agents.tool.method.default")}},
+				Name: "method", Label: texts.T("agents.tool.method.label"), Kind: ui.Select, Value: t.Method,
+				Options: append([]ui.Option{{Value: "", Label: texts.T("agents.tool.method.default")}},
 					ui.Options("GET", "PUT", "PATCH", "DELETE", "POST")...),
-				Help: words.T("agents.tool.method.help"),
+				Help: texts.T("agents.tool.method.help"),
 			},
 			ui.Field{
-				Name: "timeout_s", Label: words.T("agents.tool.timeout_s.label"), Kind: ui.Number, Unit: words.T("agents.tool.unit.seconds"),
+				Name: "timeout_s", Label: texts.T("agents.tool.timeout_s.label"), Kind: ui.Number, Unit: texts.T("agents.tool.unit.seconds"),
 				Min: "1", Max: "20", Optional: true,
 				Value: ui.FormatFloat(t.TimeoutS), Placeholder: "8",
 			},
 			ui.Field{
-				Name: "filler", Label: words.T("agents.tool.filler.label"), Value: t.Filler, Optional: true,
-				Placeholder: words.T("agents.tool.filler.placeholder"),
-				Help:        words.T("agents.tool.filler.help"),
+				Name: "filler", Label: texts.T("agents.tool.filler.label"), Value: t.Filler, Optional: true,
+				Placeholder: texts.T("agents.tool.filler.placeholder"),
+				Help:        texts.T("agents.tool.filler.help"),
 			},
 		)
 		if expressible {
-			all = append(all, parameterFields(words, rows)...)
+			all = append(all, parameterFields(texts, rows)...)
 		}
-		all = append(all, headerFields(words, t)...)
+		all = append(all, headerFields(texts, t)...)
 	default:
 		all = append(all, description)
 	}
 	if exists {
-		all = append(all, ui.CheckboxField("remove", words.T("agents.tool.remove.label"), false))
+		all = append(all, ui.CheckboxField("remove", texts.T("agents.tool.remove.label"), false))
 	}
 	return all
 }
@@ -227,23 +227,23 @@ func parameterRows(schema json.RawMessage) (rows []parameterRow, ok bool) {
 	return rows, true
 }
 
-func parameterFields(words *ui.Words, rows []parameterRow) (all []ui.Field) {
+func parameterFields(texts *ui.Texts, rows []parameterRow) (all []ui.Field) {
 	rows = append(slices.Clip(rows), make([]parameterRow, emptyRows)...)
 	for i, row := range rows {
 		at := fmt.Sprintf("parameter.%d.", i)
 		all = append(
 			all,
-			ui.Field{Name: at + "name", Label: words.T("agents.tool.parameter.name"), Value: row.Name, Optional: true},
+			ui.Field{Name: at + "name", Label: texts.T("agents.tool.parameter.name"), Value: row.Name, Optional: true},
 			ui.Field{
-				Name: at + "type", Label: words.T("agents.tool.parameter.type"), Kind: ui.Select, Options: ui.Options(parameterTypes()...),
+				Name: at + "type", Label: texts.T("agents.tool.parameter.type"), Kind: ui.Select, Options: ui.Options(parameterTypes()...),
 				Value: row.Type,
 			},
-			ui.Field{Name: at + "description", Label: words.T("agents.tool.parameter.description"), Value: row.Description, Optional: true},
+			ui.Field{Name: at + "description", Label: texts.T("agents.tool.parameter.description"), Value: row.Description, Optional: true},
 			ui.Field{
-				Name: at + "values", Label: words.T("agents.tool.parameter.values"), Value: strings.Join(row.Values, ", "), Optional: true,
+				Name: at + "values", Label: texts.T("agents.tool.parameter.values"), Value: strings.Join(row.Values, ", "), Optional: true,
 				Placeholder: "any",
 			},
-			ui.CheckboxField(at+"required", words.T("agents.tool.parameter.required"), row.Required),
+			ui.CheckboxField(at+"required", texts.T("agents.tool.parameter.required"), row.Required),
 		)
 	}
 	return all
@@ -259,7 +259,7 @@ func readParameters(r *ui.Request) (json.RawMessage, error) {
 			continue
 		}
 		if _, twice := s.Properties[name]; twice {
-			return nil, ui.Invalid(at+"name", r.Words.T("agents.tool.parameter.invalid.twice"))
+			return nil, ui.Invalid(at+"name", r.Texts.T("agents.tool.parameter.invalid.twice"))
 		}
 		p := parameterProperty{Type: r.Text(at + "type"), Description: r.Text(at + "description")}
 		for v := range strings.SplitSeq(r.Text(at+"values"), ",") {
@@ -268,7 +268,7 @@ func readParameters(r *ui.Request) (json.RawMessage, error) {
 			}
 		}
 		if len(p.Enum) > 0 && p.Type != "string" {
-			return nil, ui.Invalid(at+"values", r.Words.T("agents.tool.parameter.invalid.values"))
+			return nil, ui.Invalid(at+"values", r.Texts.T("agents.tool.parameter.invalid.values"))
 		}
 		s.Properties[name] = p
 		if r.Ticked(at + "required") {
@@ -283,16 +283,16 @@ func readParameters(r *ui.Request) (json.RawMessage, error) {
 }
 
 // headerFields never have the value of a stored header.
-func headerFields(words *ui.Words, t apply.Tool) (all []ui.Field) {
+func headerFields(texts *ui.Texts, t apply.Tool) (all []ui.Field) {
 	names := append(slices.Sorted(maps.Keys(t.Headers)), make([]string, emptyRows)...)
 	for i, name := range names {
 		at := fmt.Sprintf("header.%d.", i)
-		value := ui.Field{Name: at + "value", Label: words.T("agents.tool.header.value"), Kind: ui.Password, Optional: true, Complete: "off"}
+		value := ui.Field{Name: at + "value", Label: texts.T("agents.tool.header.value"), Kind: ui.Password, Optional: true, Complete: "off"}
 		if name != "" {
-			value.Placeholder = words.T("agents.tool.header.value.placeholder")
+			value.Placeholder = texts.T("agents.tool.header.value.placeholder")
 		}
 		all = append(all, ui.Field{
-			Name: at + "name", Label: words.T("agents.tool.header.name"), Value: name, Optional: true,
+			Name: at + "name", Label: texts.T("agents.tool.header.name"), Value: name, Optional: true,
 			Placeholder: "Authorization",
 		}, value)
 	}
@@ -315,7 +315,7 @@ func readHeaders(r *ui.Request) (map[string]media.Secret, error) {
 		name, value := r.Text(at+"name"), r.Text(at+"value")
 		switch {
 		case name == "" && value != "":
-			return nil, ui.Invalid(at+"name", r.Words.T("agents.tool.header.invalid.name"))
+			return nil, ui.Invalid(at+"name", r.Texts.T("agents.tool.header.invalid.name"))
 		case name == "":
 			continue
 		case value == "":
@@ -325,7 +325,7 @@ func readHeaders(r *ui.Request) (map[string]media.Secret, error) {
 			all = map[string]media.Secret{}
 		}
 		if _, twice := all[name]; twice {
-			return nil, ui.Invalid(at+"name", r.Words.T("agents.tool.header.invalid.twice"))
+			return nil, ui.Invalid(at+"name", r.Texts.T("agents.tool.header.invalid.twice"))
 		}
 		all[name] = media.Secret(value)
 	}
@@ -353,7 +353,7 @@ func readTool(r *ui.Request, t apply.Tool) (apply.Tool, error) {
 		t.Name, t.URL, t.Method, t.Filler, t.TimeoutS = r.Text("name"), r.Text("url"), r.Text("method"), r.Text("filler"), 0
 		if s := r.Text("timeout_s"); s != "" {
 			if t.TimeoutS, err = strconv.ParseFloat(s, 64); err != nil {
-				return t, ui.Invalid("timeout_s", r.Words.T("agents.tool.invalid.timeout_s"))
+				return t, ui.Invalid("timeout_s", r.Texts.T("agents.tool.invalid.timeout_s"))
 			}
 		}
 		if _, expressible := parameterRows(t.Parameters.RawMessage); expressible {
@@ -404,7 +404,7 @@ func (Agents) changeTool(r *ui.Request) (ui.Result, error) {
 		}
 		return e, err
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: r.Words.T("agents.draft.notice")}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Texts.T("agents.draft.notice")}, err
 }
 
 // toolPath matches the beginning of an error that names the tool.

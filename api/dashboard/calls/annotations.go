@@ -18,7 +18,7 @@ func tagOptions(r *ui.Request, tags []string) []ui.Option {
 	if named := r.Query("tag"); named != "" && !slices.Contains(tags, named) {
 		tags = append(tags, named)
 	}
-	all := []ui.Option{{Label: r.Words.T("ui.filter.any")}}
+	all := []ui.Option{{Label: r.Texts.T("ui.filter.any")}}
 	for _, t := range tags {
 		all = append(all, ui.Option{Value: t, Label: t})
 	}
@@ -31,11 +31,11 @@ const (
 	lowScore = "low"
 )
 
-func scoreOptions(words *ui.Words) []ui.Option {
+func scoreOptions(texts *ui.Texts) []ui.Option {
 	all := []ui.Option{
-		{Label: words.T("ui.filter.any")},
-		{Value: anyScore, Label: words.T("calls.filters.score.any")},
-		{Value: lowScore, Label: words.T("calls.filters.score.low")},
+		{Label: texts.T("ui.filter.any")},
+		{Value: anyScore, Label: texts.T("calls.filters.score.any")},
+		{Value: lowScore, Label: texts.T("calls.filters.score.low")},
 	}
 	for n := range 5 {
 		all = append(all, ui.Option{Value: strconv.Itoa(n + 1), Label: strconv.Itoa(n + 1)})
@@ -102,7 +102,7 @@ func annotate(r *ui.Request, notice string, fault error, change func(q db.Querie
 // can be erased and the log cannot.
 func tag(r *ui.Request) (ui.Result, error) {
 	if old := r.Text("remove"); old != "" {
-		return annotate(r, r.Words.T("calls.tag.removed"), nil, func(q db.Querier) (operator.Entry, error) {
+		return annotate(r, r.Texts.T("calls.tag.removed"), nil, func(q db.Querier) (operator.Entry, error) {
 			had, err := store.RemoveTag(r.Context(), q, r.ID(), old)
 			if err != nil || !had {
 				return operator.Entry{}, err
@@ -111,7 +111,7 @@ func tag(r *ui.Request) (ui.Result, error) {
 		})
 	}
 	name, fault := store.NormalizeTag(r.Text("tag"))
-	return annotate(r, r.Words.T("calls.tag.added"), fault, func(q db.Querier) (operator.Entry, error) {
+	return annotate(r, r.Texts.T("calls.tag.added"), fault, func(q db.Querier) (operator.Entry, error) {
 		added, err := store.AddTag(r.Context(), q, r.Org(), r.ID(), name, r.Session.Email)
 		if err != nil || !added {
 			return operator.Entry{}, err
@@ -124,9 +124,9 @@ func tag(r *ui.Request) (ui.Result, error) {
 func score(r *ui.Request) (ui.Result, error) {
 	n, fault := strconv.Atoi(r.Text("score"))
 	if fault != nil || n < 0 || n > 5 {
-		fault = errors.New(r.Words.T("calls.score.invalid"))
+		fault = errors.New(r.Texts.T("calls.score.invalid"))
 	}
-	return annotate(r, r.Words.T("calls.score.saved"), fault, func(q db.Querier) (operator.Entry, error) {
+	return annotate(r, r.Texts.T("calls.score.saved"), fault, func(q db.Querier) (operator.Entry, error) {
 		before, err := store.SetScore(r.Context(), q, r.Org(), r.ID(), n, r.Session.Email)
 		if err != nil || before == n {
 			return operator.Entry{}, err
@@ -139,7 +139,7 @@ func score(r *ui.Request) (ui.Result, error) {
 // the text can be erased and the log cannot.
 func note(r *ui.Request) (ui.Result, error) {
 	if id := r.Text("delete"); id != "" {
-		return annotate(r, r.Words.T("calls.note.deleted"), nil, func(q db.Querier) (operator.Entry, error) {
+		return annotate(r, r.Texts.T("calls.note.deleted"), nil, func(q db.Querier) (operator.Entry, error) {
 			had, err := store.DeleteNote(r.Context(), q, r.ID(), id)
 			if err != nil || !had {
 				return operator.Entry{}, err
@@ -150,9 +150,9 @@ func note(r *ui.Request) (ui.Result, error) {
 	text, fault := r.Text("note"), error(nil)
 	n := utf8.RuneCountInString(text)
 	if n == 0 || n > store.MaxNoteLen {
-		fault = errors.New(r.Words.T("calls.note.invalid", "limit", store.MaxNoteLen))
+		fault = errors.New(r.Texts.T("calls.note.invalid", "limit", store.MaxNoteLen))
 	}
-	return annotate(r, r.Words.T("calls.note.added"), fault, func(q db.Querier) (operator.Entry, error) {
+	return annotate(r, r.Texts.T("calls.note.added"), fault, func(q db.Querier) (operator.Entry, error) {
 		id, err := store.AddNote(r.Context(), q, r.ID(), text, r.Session.Email)
 		return operator.Entry{Action: "call.note", After: map[string]any{"note": id, "characters": n}}, err
 	})

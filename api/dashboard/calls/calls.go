@@ -69,7 +69,7 @@ type filter struct {
 
 // agentOptions are the agents to filter by. They include a deleted agent that the query names.
 func agentOptions(r *ui.Request) ([]ui.Option, error) {
-	all := []ui.Option{{Label: r.Words.T("ui.filter.any")}}
+	all := []ui.Option{{Label: r.Texts.T("ui.filter.any")}}
 	found, err := agents.List(r.Context(), r.DB(), r.Org())
 	for _, a := range found {
 		all = append(all, ui.Option{Value: a.ID, Label: a.Name})
@@ -82,66 +82,66 @@ func agentOptions(r *ui.Request) ([]ui.Option, error) {
 
 func filters(r *ui.Request, talkers, tags []ui.Option) []filter {
 	options := func(name string) []ui.Option {
-		all := []ui.Option{{Label: r.Words.T("ui.filter.any")}}
+		all := []ui.Option{{Label: r.Texts.T("ui.filter.any")}}
 		for _, v := range api.Choices(name) {
-			all = append(all, ui.Option{Value: v, Label: r.Words.Label("calls.filters."+name, v)})
+			all = append(all, ui.Option{Value: v, Label: r.Texts.Label("calls.filters."+name, v)})
 		}
 		return all
 	}
-	over := ui.Option{Value: "ended,failed", Label: r.Words.T("calls.filters.status.over")}
+	over := ui.Option{Value: "ended,failed", Label: r.Texts.T("calls.filters.status.over")}
 	all := []filter{
-		{Field: ui.Field{Name: "q", Label: r.Words.T("calls.filters.q.label"), Kind: "search", Placeholder: "refund"}},
-		{Field: ui.Field{Name: "to_number", Label: r.Words.T("calls.filters.to_number.label"), Kind: "search", Placeholder: "+1 202 555 0123"}},
+		{Field: ui.Field{Name: "q", Label: r.Texts.T("calls.filters.q.label"), Kind: "search", Placeholder: "refund"}},
+		{Field: ui.Field{Name: "to_number", Label: r.Texts.T("calls.filters.to_number.label"), Kind: "search", Placeholder: "+1 202 555 0123"}},
 		{Field: ui.Field{
-			Name: "status", Label: r.Words.T("calls.filters.status.label"), Kind: ui.Select,
+			Name: "status", Label: r.Texts.T("calls.filters.status.label"), Kind: ui.Select,
 			Options: append(options("status"), over),
 		}},
-		{Field: ui.Field{Name: "agent_id", Label: r.Words.T("calls.filters.agent_id.label"), Kind: ui.Select, Options: talkers}},
-		{Field: ui.Field{Name: "created_after", Label: r.Words.T("calls.filters.created_after.label"), Kind: "datetime-local"}, time: true},
-		{Field: ui.Field{Name: "created_before", Label: r.Words.T("calls.filters.created_before.label"), Kind: "datetime-local"}, time: true},
-		{Field: ui.Field{Name: "tag", Label: r.Words.T("calls.filters.tag.label"), Kind: ui.Select, Options: tags}, more: true, own: true},
+		{Field: ui.Field{Name: "agent_id", Label: r.Texts.T("calls.filters.agent_id.label"), Kind: ui.Select, Options: talkers}},
+		{Field: ui.Field{Name: "created_after", Label: r.Texts.T("calls.filters.created_after.label"), Kind: "datetime-local"}, time: true},
+		{Field: ui.Field{Name: "created_before", Label: r.Texts.T("calls.filters.created_before.label"), Kind: "datetime-local"}, time: true},
+		{Field: ui.Field{Name: "tag", Label: r.Texts.T("calls.filters.tag.label"), Kind: ui.Select, Options: tags}, more: true, own: true},
 		{
-			Field: ui.Field{Name: "score", Label: r.Words.T("calls.filters.score.label"), Kind: ui.Select, Options: scoreOptions(r.Words)},
+			Field: ui.Field{Name: "score", Label: r.Texts.T("calls.filters.score.label"), Kind: ui.Select, Options: scoreOptions(r.Texts)},
 			more:  true, own: true,
 		},
 		{
 			Field: ui.Field{
-				Name: "disconnection_reason", Label: r.Words.T("calls.filters.disconnection_reason.label"), Kind: ui.Select,
+				Name: "disconnection_reason", Label: r.Texts.T("calls.filters.disconnection_reason.label"), Kind: ui.Select,
 				Options: options("disconnection_reason"),
 			},
 			more: true,
 		},
 		{Field: ui.Field{
-			Name: "answered_by", Label: r.Words.T("calls.filters.answered_by.label"), Kind: ui.Select,
+			Name: "answered_by", Label: r.Texts.T("calls.filters.answered_by.label"), Kind: ui.Select,
 			Options: options("answered_by"),
 		}, more: true},
 		{
-			Field: ui.Field{Name: "call_type", Label: r.Words.T("calls.filters.call_type.label"), Kind: ui.Select, Options: options("call_type")},
+			Field: ui.Field{Name: "call_type", Label: r.Texts.T("calls.filters.call_type.label"), Kind: ui.Select, Options: options("call_type")},
 			more:  true,
 		},
-		{Field: ui.Field{Name: "min_duration_s", Label: r.Words.T("calls.filters.min_duration_s.label"), Kind: ui.Number, Min: "0"}, more: true},
-		{Field: ui.Field{Name: "max_duration_s", Label: r.Words.T("calls.filters.max_duration_s.label"), Kind: ui.Number, Min: "0"}, more: true},
-		{Field: ui.Field{Name: "from_number", Label: r.Words.T("calls.filters.from_number.label")}, more: true},
-		{Field: ui.Field{Name: "campaign_id", Label: r.Words.T("calls.filters.campaign_id.label"), Placeholder: "cmp_…"}, more: true},
-		{Field: ui.Field{Name: "import_id", Label: r.Words.T("calls.filters.import_id.label"), Placeholder: "imp_…"}, more: true},
-		{Field: ui.Field{Name: "contact_id", Label: r.Words.T("calls.filters.contact_id.label"), Placeholder: "con_…"}, more: true},
-		{Field: ui.Field{Name: "external_id", Label: r.Words.T("calls.filters.external_id.label")}, more: true},
-		{Field: ui.Field{Name: "trunk_id", Label: r.Words.T("calls.filters.trunk_id.label"), Placeholder: "trk_…"}, more: true},
-		{Field: ui.Field{Name: "route_id", Label: r.Words.T("calls.filters.route_id.label"), Placeholder: "rte_…"}, more: true},
+		{Field: ui.Field{Name: "min_duration_s", Label: r.Texts.T("calls.filters.min_duration_s.label"), Kind: ui.Number, Min: "0"}, more: true},
+		{Field: ui.Field{Name: "max_duration_s", Label: r.Texts.T("calls.filters.max_duration_s.label"), Kind: ui.Number, Min: "0"}, more: true},
+		{Field: ui.Field{Name: "from_number", Label: r.Texts.T("calls.filters.from_number.label")}, more: true},
+		{Field: ui.Field{Name: "campaign_id", Label: r.Texts.T("calls.filters.campaign_id.label"), Placeholder: "cmp_…"}, more: true},
+		{Field: ui.Field{Name: "import_id", Label: r.Texts.T("calls.filters.import_id.label"), Placeholder: "imp_…"}, more: true},
+		{Field: ui.Field{Name: "contact_id", Label: r.Texts.T("calls.filters.contact_id.label"), Placeholder: "con_…"}, more: true},
+		{Field: ui.Field{Name: "external_id", Label: r.Texts.T("calls.filters.external_id.label")}, more: true},
+		{Field: ui.Field{Name: "trunk_id", Label: r.Texts.T("calls.filters.trunk_id.label"), Placeholder: "trk_…"}, more: true},
+		{Field: ui.Field{Name: "route_id", Label: r.Texts.T("calls.filters.route_id.label"), Placeholder: "rte_…"}, more: true},
 		{
 			Field: ui.Field{
-				Name: "order", Label: r.Words.T("calls.filters.order.label"), Kind: ui.Select,
+				Name: "order", Label: r.Texts.T("calls.filters.order.label"), Kind: ui.Select,
 				Options: []ui.Option{
-					{Label: r.Words.T("calls.filters.order.newest")}, {
+					{Label: r.Texts.T("calls.filters.order.newest")}, {
 						Value: "asc",
-						Label: r.Words.T("calls.filters.order.oldest"),
-					}, {Value: slowestFirst, Label: r.Words.T("calls.filters.order.slowest")},
+						Label: r.Texts.T("calls.filters.order.oldest"),
+					}, {Value: slowestFirst, Label: r.Texts.T("calls.filters.order.slowest")},
 				},
 			},
 			more: true,
 		},
 	}
-	all = append(all, countedFilters(r.Words, ui.DatesOf(r.Member))...)
+	all = append(all, countedFilters(r.Texts, ui.DatesOf(r.Member))...)
 	for i := range all {
 		all[i].Value = r.Query(all[i].Name)
 		if all[i].time {
@@ -206,13 +206,13 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	s.Filtered, s.Query = len(found.link) > 0, found.suffix()
-	s.Orders = orderLinks(r.Words, r.URL("calls"), found.link)
-	s.Range, s.Ranges = found.link.Get("range"), rangeLinks(r.Words, r.URL("calls"), found.link)
+	s.Orders = orderLinks(r.Texts, r.URL("calls"), found.link)
+	s.Range, s.Ranges = found.link.Get("range"), rangeLinks(r.Texts, r.URL("calls"), found.link)
 	if err == nil {
 		var page store.Page
 		var next string
 		if page, next, err = c.API.Find(r.Context(), r.Org(), found.query, found.apply); err == nil {
-			s.Calls, err = c.rows(r.Context(), r.Words, page.Calls, found.text)
+			s.Calls, err = c.rows(r.Context(), r.Texts, page.Calls, found.text)
 		}
 		if next != "" {
 			here := r.HTTP.URL.Query()
@@ -226,7 +226,7 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	s.Later = found.query.Has("cursor")
-	return ui.Page{Template: "list.html", Title: r.Words.T("calls.list.title"), Data: s}, nil
+	return ui.Page{Template: "list.html", Title: r.Texts.T("calls.list.title"), Data: s}, nil
 }
 
 // isRefused reports whether a search has an invalid filter.
@@ -243,8 +243,8 @@ func (c *Calls) recording(r *ui.Request) error {
 	if err != nil { // whatever the reason is, there is nothing to play
 		return &ui.ProblemError{
 			Status: http.StatusNotFound,
-			Title:  r.Words.T("calls.recording.title"),
-			Text:   r.Words.T("calls.recording.text"),
+			Title:  r.Texts.T("calls.recording.title"),
+			Text:   r.Texts.T("calls.recording.text"),
 		}
 	}
 	return nil

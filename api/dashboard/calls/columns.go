@@ -19,7 +19,7 @@ type column struct {
 const columnCookie = "parley_call_columns"
 
 // allColumns returns the columns in order. On is the default.
-func allColumns(words *ui.Words) []column {
+func allColumns(texts *ui.Texts) []column {
 	all := []column{
 		{Key: "status", On: true},
 		{Key: "direction"},
@@ -38,7 +38,7 @@ func allColumns(words *ui.Words) []column {
 		{Key: "reason", On: true},
 	}
 	for i := range all {
-		all[i].Label = words.Label("calls.column", all[i].Key)
+		all[i].Label = texts.Label("calls.column", all[i].Key)
 	}
 	return all
 }
@@ -48,7 +48,7 @@ const slowestColumn = "slowest"
 
 // columnsOf returns the columns as the browser has chosen them.
 func columnsOf(r *ui.Request) []column {
-	all := allColumns(r.Words)
+	all := allColumns(r.Texts)
 	cookie, err := r.HTTP.Cookie(columnCookie)
 	if err != nil {
 		return all
@@ -62,7 +62,7 @@ func columnsOf(r *ui.Request) []column {
 
 func chooseColumns(r *ui.Request) (ui.Result, error) {
 	var keys []string
-	for _, c := range allColumns(r.Words) {
+	for _, c := range allColumns(r.Texts) {
 		if slices.Contains(r.All("column"), c.Key) {
 			keys = append(keys, c.Key)
 		}

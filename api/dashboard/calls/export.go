@@ -59,8 +59,8 @@ func (c *Calls) export(r *ui.Request) error {
 	}
 	if !c.exports.begin(r.Session.Email) {
 		return &ui.ProblemError{
-			Status: http.StatusServiceUnavailable, Title: r.Words.T("calls.export.title"),
-			Text: r.Words.T("calls.export.text"),
+			Status: http.StatusServiceUnavailable, Title: r.Texts.T("calls.export.title"),
+			Text: r.Texts.T("calls.export.text"),
 		}
 	}
 	defer c.exports.end(r.Session.Email)
@@ -89,14 +89,14 @@ func (c *Calls) export(r *ui.Request) error {
 			break
 		}
 		if n += len(found.Calls); n >= exportMost {
-			err = w.Write([]string{r.Words.T("calls.export.too_many", "count", n)})
+			err = w.Write([]string{r.Texts.T("calls.export.too_many", "count", n)})
 			break
 		}
 		chosen.query.Set("cursor", next)
 		found, next, err = c.API.Find(ctx, r.Org(), chosen.query, narrow)
 	}
 	if err != nil { // the response has begun, so its last line has to say it
-		_ = w.Write([]string{r.Words.T("calls.export.failed")})
+		_ = w.Write([]string{r.Texts.T("calls.export.failed")})
 	}
 	w.Flush()
 	return nil
@@ -123,7 +123,7 @@ func exportHead() []string {
 }
 
 func (c *Calls) exportRows(ctx context.Context, r *ui.Request, w *csv.Writer, all []control.Call) error {
-	shown, err := c.rows(ctx, r.Words, all, "")
+	shown, err := c.rows(ctx, r.Texts, all, "")
 	if err != nil {
 		return err
 	}

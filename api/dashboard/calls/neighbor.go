@@ -45,9 +45,9 @@ func (c *Calls) neighbor(r *ui.Request, previous bool) error {
 	case len(found.Calls) > 0:
 		id = found.Calls[0].ID
 	case previous:
-		err = r.Notify(r.Words.T("calls.neighbor.first"))
+		err = r.Notify(r.Texts.T("calls.neighbor.first"))
 	default:
-		err = r.Notify(r.Words.T("calls.neighbor.last"))
+		err = r.Notify(r.Texts.T("calls.neighbor.last"))
 	}
 	if err == nil {
 		to := r.URL("calls/" + id + chosen.suffix())

@@ -32,10 +32,10 @@ type row struct {
 }
 
 // rows returns calls as shown, with an excerpt of each if text is not empty.
-func (c *Calls) rows(ctx context.Context, words *ui.Words, all []control.Call, text string) ([]row, error) {
+func (c *Calls) rows(ctx context.Context, texts *ui.Texts, all []control.Call, text string) ([]row, error) {
 	shown, ids := make([]row, len(all)), make([]string, len(all))
 	for i, c := range all {
-		shown[i], ids[i] = newRow(words, c), c.ID
+		shown[i], ids[i] = newRow(texts, c), c.ID
 	}
 	times, err := overview.ResponseTimes(ctx, c.Store.Pool, ids)
 	if err != nil || len(ids) == 0 {
@@ -60,7 +60,7 @@ func (c *Calls) rows(ctx context.Context, words *ui.Words, all []control.Call, t
 	return shown, nil
 }
 
-func newRow(words *ui.Words, c control.Call) row {
+func newRow(texts *ui.Texts, c control.Call) row {
 	s := row{
 		ID: c.ID, Number: ui.FormatNumber(c.To), Name: c.Name, Status: c.Status,
 		Web: c.Type == control.Web, Agent: c.AgentName, CreatedAt: c.CreatedAt,
@@ -68,12 +68,12 @@ func newRow(words *ui.Words, c control.Call) row {
 		Campaign: c.CampaignID, Recorded: c.RecordingStatus == control.RecordingReady, Cost: shortCost(c.Cost),
 	}
 	if s.Web {
-		s.Number = words.T("calls.row.web_call")
+		s.Number = texts.T("calls.row.web_call")
 	} else {
 		s.From = ui.FormatNumber(c.From)
 	}
 	if c.Reason != "" {
-		s.Why = words.Label("ui.end_reason", string(c.Reason))
+		s.Why = texts.Label("ui.end_reason", string(c.Reason))
 	}
 	if !c.AnsweredAt.IsZero() {
 		s.Since = c.AnsweredAt.Unix()

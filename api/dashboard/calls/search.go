@@ -21,17 +21,17 @@ const slowestFirst = "slowest"
 const without = "none"
 
 // countedFilters select calls as the Overview page counts them. The API does not have them.
-func countedFilters(words *ui.Words, dates ui.Dates) []filter {
-	outcomes := []ui.Option{{Label: words.T("ui.filter.any")}}
+func countedFilters(texts *ui.Texts, dates ui.Dates) []filter {
+	outcomes := []ui.Option{{Label: texts.T("ui.filter.any")}}
 	for o := range overview.Outcomes {
-		outcomes = append(outcomes, ui.Option{Value: o.Key(), Label: words.Label("calls.outcome", o.Key())})
+		outcomes = append(outcomes, ui.Option{Value: o.Key(), Label: texts.Label("calls.outcome", o.Key())})
 	}
 	outcomes = append(
-		outcomes, ui.Option{Value: "dialed", Label: words.T("calls.filters.outcome.dialed")},
-		ui.Option{Value: "connected", Label: words.T("calls.filters.outcome.connected")},
+		outcomes, ui.Option{Value: "dialed", Label: texts.T("calls.filters.outcome.dialed")},
+		ui.Option{Value: "connected", Label: texts.T("calls.filters.outcome.connected")},
 	)
-	days, hours := []ui.Option{{Label: words.T("ui.filter.any")}}, []ui.Option{{Label: words.T("ui.filter.any")}}
-	days = append(days, ui.WeekdayOptions(words)...)
+	days, hours := []ui.Option{{Label: texts.T("ui.filter.any")}}, []ui.Option{{Label: texts.T("ui.filter.any")}}
+	days = append(days, ui.WeekdayOptions(texts)...)
 	for h := range 24 {
 		hours = append(hours, ui.Option{Value: strconv.Itoa(h), Label: dates.Hour(h)})
 	}
@@ -39,18 +39,18 @@ func countedFilters(words *ui.Words, dates ui.Dates) []filter {
 		return filter{Field: ui.Field{Name: name, Label: label, Kind: ui.Select, Options: options}, more: true, own: true}
 	}
 	return []filter{
-		choice("outcome", words.T("calls.filters.outcome.label"), outcomes...),
-		choice("success", words.T("calls.filters.success.label"), ui.Option{Label: words.T("ui.filter.any")},
-			ui.Option{Value: "yes", Label: words.T("calls.filters.success.yes")},
-			ui.Option{Value: "no", Label: words.T("calls.filters.success.no")}, ui.Option{
+		choice("outcome", texts.T("calls.filters.outcome.label"), outcomes...),
+		choice("success", texts.T("calls.filters.success.label"), ui.Option{Label: texts.T("ui.filter.any")},
+			ui.Option{Value: "yes", Label: texts.T("calls.filters.success.yes")},
+			ui.Option{Value: "no", Label: texts.T("calls.filters.success.no")}, ui.Option{
 				Value: "known",
-				Label: words.T("calls.filters.success.known"),
+				Label: texts.T("calls.filters.success.known"),
 			}),
-		choice("has", words.T("calls.filters.has.label"), ui.Option{Label: words.T("ui.filter.any")},
-			ui.Option{Value: "response_time", Label: words.T("calls.filters.has.response_time")},
-			ui.Option{Value: "cost", Label: words.T("calls.filters.has.cost")}),
-		choice("weekday", words.T("calls.filters.weekday.label"), days...),
-		choice("hour", words.T("calls.filters.hour.label"), hours...),
+		choice("has", texts.T("calls.filters.has.label"), ui.Option{Label: texts.T("ui.filter.any")},
+			ui.Option{Value: "response_time", Label: texts.T("calls.filters.has.response_time")},
+			ui.Option{Value: "cost", Label: texts.T("calls.filters.has.cost")}),
+		choice("weekday", texts.T("calls.filters.weekday.label"), days...),
+		choice("hour", texts.T("calls.filters.hour.label"), hours...),
 	}
 }
 
@@ -93,7 +93,7 @@ func readSearch(r *ui.Request) (search, error) {
 		}
 	}
 	for _, f := range s.filters {
-		if err = s.check(r.Words, f); err != nil {
+		if err = s.check(r.Texts, f); err != nil {
 			return s, err
 		}
 	}
@@ -114,19 +114,19 @@ func readSearch(r *ui.Request) (search, error) {
 	}
 	s.counted()
 	s.text = s.query.Get("q")
-	return s, s.week(r.Words, from, to, r.Zone())
+	return s, s.week(r.Texts, from, to, r.Zone())
 }
 
 // check returns an error if the value of a filter is invalid. It writes times as the API reads them.
-func (s *search) check(words *ui.Words, f filter) error {
+func (s *search) check(texts *ui.Texts, f filter) error {
 	switch {
 	case f.Value == "":
 	case f.time && f.at.IsZero():
-		return control.Refuse(control.CodeInvalidFilter, words.T("calls.filters.invalid.time", "filter", f.Label))
+		return control.Refuse(control.CodeInvalidFilter, texts.T("calls.filters.invalid.time", "filter", f.Label))
 	case f.time:
 		s.query.Set(f.Name, strconv.FormatInt(f.at.Unix(), 10))
 	case f.own && !slices.ContainsFunc(f.Options, func(o ui.Option) bool { return o.Value == f.Value }):
-		return control.Refuse(control.CodeInvalidFilter, words.T("calls.filters.invalid.value", "filter", f.Label))
+		return control.Refuse(control.CodeInvalidFilter, texts.T("calls.filters.invalid.value", "filter", f.Label))
 	}
 	return nil
 }
@@ -142,8 +142,8 @@ func (s *search) days(r *ui.Request) (from, to time.Time, err error) {
 		}
 	}
 	if key := r.Query("range"); key != "" && from.IsZero() && to.IsZero() {
-		if from, to = rangeOf(r.Words, key, time.Now(), r.Zone()); from.IsZero() {
-			return from, to, control.Refuse(control.CodeInvalidFilter, r.Words.T("calls.filters.invalid.range"))
+		if from, to = rangeOf(r.Texts, key, time.Now(), r.Zone()); from.IsZero() {
+			return from, to, control.Refuse(control.CodeInvalidFilter, r.Texts.T("calls.filters.invalid.range"))
 		}
 		s.query.Set("range", key)
 		s.link.Set("range", key)
@@ -192,7 +192,7 @@ func (s *search) counted() {
 const maxWeekDays = 32
 
 // week selects by weekday and hour.
-func (s *search) week(words *ui.Words, from, to time.Time, zone *time.Location) error {
+func (s *search) week(texts *ui.Texts, from, to time.Time, zone *time.Location) error {
 	number := func(name string) int {
 		n, err := strconv.Atoi(s.query.Get(name))
 		if err != nil {
@@ -211,7 +211,7 @@ func (s *search) week(words *ui.Words, from, to time.Time, zone *time.Location) 
 		from = to.AddDate(0, 0, -maxWeekDays+1)
 	}
 	if to.Sub(from) > maxWeekDays*24*time.Hour {
-		return control.Refuse(control.CodeInvalidFilter, words.T("calls.filters.invalid.weekday", "days", maxWeekDays))
+		return control.Refuse(control.CodeInvalidFilter, texts.T("calls.filters.invalid.weekday", "days", maxWeekDays))
 	}
 	for _, span := range overview.Spans(from, to, zone, weekday, hour) {
 		s.narrow.Created = append(s.narrow.Created, store.Span(span))
@@ -243,19 +243,19 @@ type dayRange struct {
 	first, last int // days before today
 }
 
-func dayRanges(words *ui.Words) []dayRange {
+func dayRanges(texts *ui.Texts) []dayRange {
 	return []dayRange{
-		{Key: "today", Label: words.T("calls.range.today")},
-		{Key: "yesterday", Label: words.T("calls.range.yesterday"), first: 1, last: 1},
-		{Key: "week", Label: words.T("calls.range.week"), first: 6},
-		{Key: "month", Label: words.T("calls.range.month"), first: 29},
+		{Key: "today", Label: texts.T("calls.range.today")},
+		{Key: "yesterday", Label: texts.T("calls.range.yesterday"), first: 1, last: 1},
+		{Key: "week", Label: texts.T("calls.range.week"), first: 6},
+		{Key: "month", Label: texts.T("calls.range.month"), first: 29},
 	}
 }
 
 // rangeOf returns the days of a range; the zero time if there is no such range.
-func rangeOf(words *ui.Words, key string, now time.Time, zone *time.Location) (from, to time.Time) {
+func rangeOf(texts *ui.Texts, key string, now time.Time, zone *time.Location) (from, to time.Time) {
 	y, m, d := now.In(zone).Date()
-	for _, r := range dayRanges(words) {
+	for _, r := range dayRanges(texts) {
 		if r.Key == key {
 			return time.Date(y, m, d-r.first, 0, 0, 0, 0, zone), time.Date(y, m, d-r.last+1, 0, 0, 0, 0, zone)
 		}
@@ -264,9 +264,9 @@ func rangeOf(words *ui.Words, key string, now time.Time, zone *time.Location) (f
 }
 
 // rangeLinks returns links to the ranges, with the other filters as they are.
-func rangeLinks(words *ui.Words, path string, link url.Values) []dayRange {
+func rangeLinks(texts *ui.Texts, path string, link url.Values) []dayRange {
 	own := link.Has("created_after") || link.Has("created_before")
-	all := append([]dayRange{{Label: words.T("calls.range.all")}}, dayRanges(words)...)
+	all := append([]dayRange{{Label: texts.T("calls.range.all")}}, dayRanges(texts)...)
 	for i := range all {
 		to := maps.Clone(link)
 		for _, name := range []string{"created_after", "created_before", "range"} {
@@ -287,9 +287,9 @@ type order struct {
 }
 
 // orderLinks returns links to the common orders, with the filters as they are.
-func orderLinks(words *ui.Words, path string, link url.Values) []order {
+func orderLinks(texts *ui.Texts, path string, link url.Values) []order {
 	var all []order
-	for _, o := range []struct{ key, label string }{{"", words.T("calls.order.newest")}, {slowestFirst, words.T("calls.order.slowest")}} {
+	for _, o := range []struct{ key, label string }{{"", texts.T("calls.order.newest")}, {slowestFirst, texts.T("calls.order.slowest")}} {
 		to := maps.Clone(link)
 		if to.Del("order"); o.key != "" {
 			to.Set("order", o.key)

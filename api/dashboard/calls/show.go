@@ -81,18 +81,18 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	o := one{
-		row: newRow(r.Words, call), Call: call, Live: unsettled(call), By: r.Words.Label("ui.ended_by", string(call.HangupBy)),
-		Turns: chart.Turns(r.Words, said.Turns), Phases: chart.Phases(r.Words),
-		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(r.Words, call.RecordingStatus),
+		row: newRow(r.Texts, call), Call: call, Live: unsettled(call), By: r.Texts.Label("ui.ended_by", string(call.HangupBy)),
+		Turns: chart.Turns(r.Texts, said.Turns), Phases: chart.Phases(r.Texts),
+		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(r.Texts, call.RecordingStatus),
 		File:      call.ID + path.Ext(call.RecordingKey),
-		Analysis:  analysis(r.Words, call.Analysis),
-		Variables: pairs(r.Words, call.Variables), Metadata: pairs(r.Words, call.Metadata), AMD: evidence(r.Words, call.AMD),
+		Analysis:  analysis(r.Texts, call.Analysis),
+		Variables: pairs(r.Texts, call.Variables), Metadata: pairs(r.Texts, call.Metadata), AMD: evidence(r.Texts, call.AMD),
 		Transfer: transfer(call.Transfer, r),
-		Cost:     costOf(r.Words, call.Cost), Query: list.suffix(), TagChoice: list.tags,
+		Cost:     costOf(r.Texts, call.Cost), Query: list.suffix(), TagChoice: list.tags,
 		Rungs: rungs(callview.Rungs(ladder)), EndAllowed: !call.Status.Over() && r.May(operator.Operator),
 	}
 	if call.Reason != "" {
-		o.Why = r.Words.Label("ui.end_reason", string(call.Reason))
+		o.Why = r.Texts.Label("ui.end_reason", string(call.Reason))
 	}
 	if rang := call.RingingAt; !rang.IsZero() {
 		until := call.AnsweredAt
@@ -102,12 +102,12 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		o.Ring = max(0, until.Sub(rang))
 	}
 	var stretches []chart.Stretch
-	o.Lines, stretches = transcript(r.Words, c.API.View.Call(call, said).Transcript)
+	o.Lines, stretches = transcript(r.Texts, c.API.View.Call(call, said).Transcript)
 	placeTurns(o.Turns, o.Lines)
 	if i := slices.IndexFunc(o.Turns, func(t chart.Turn) bool { return t.Slowest }); i >= 0 {
 		o.Slowest = &o.Turns[i]
 	}
-	o.Timeline = chart.Timeline(r.Words, stretches, o.Turns, o.Took.Seconds())
+	o.Timeline = chart.Timeline(r.Texts, stretches, o.Turns, o.Took.Seconds())
 	if len(call.Quality) > 0 {
 		o.Quality = &control.AudioQuality{}
 		if json.Unmarshal(call.Quality, o.Quality) != nil {
@@ -124,7 +124,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "one.html", Title: o.Number, Lead: strings.TrimPrefix(call.Name+" · "+call.AgentName, " · "),
-		Crumbs: []ui.Link{{Label: r.Words.T("calls.link.calls"), Path: "calls" + o.Query}}, Data: o,
+		Crumbs: []ui.Link{{Label: r.Texts.T("calls.link.calls"), Path: "calls" + o.Query}}, Data: o,
 	}, nil
 }
 
@@ -147,30 +147,30 @@ func unsettled(c control.Call) bool {
 }
 
 // noRecordingText says why there is no recording.
-func noRecordingText(words *ui.Words, s control.RecordingStatus) string {
+func noRecordingText(texts *ui.Texts, s control.RecordingStatus) string {
 	switch s {
 	case control.RecordingInProgress:
-		return words.T("calls.no_recording.in_progress")
+		return texts.T("calls.no_recording.in_progress")
 	case control.RecordingFinalizing:
-		return words.T("calls.no_recording.storing")
+		return texts.T("calls.no_recording.storing")
 	case control.RecordingFailed:
-		return words.T("calls.no_recording.failed")
+		return texts.T("calls.no_recording.failed")
 	case control.RecordingDisabled:
-		return words.T("calls.no_recording.off")
+		return texts.T("calls.no_recording.off")
 	case control.RecordingNone, control.RecordingReady:
 	}
-	return words.T("calls.no_recording.none")
+	return texts.T("calls.no_recording.none")
 }
 
 // Compressed reports whether the browser must decode the recording to draw its waveform.
 func (o one) Compressed() bool { return path.Ext(o.RecordingKey) == ".opus" }
 
-func transcript(words *ui.Words, said []callview.Line) ([]line, []chart.Stretch) {
+func transcript(texts *ui.Texts, said []callview.Line) ([]line, []chart.Stretch) {
 	all := make([]line, len(said))
 	var stretches []chart.Stretch
 	for i, l := range said {
 		x := line{
-			Role: string(l.Role), Who: words.Label("ui.role", string(l.Role)), Text: l.Text, Start: l.StartS, End: l.EndS,
+			Role: string(l.Role), Who: texts.Label("ui.role", string(l.Role)), Text: l.Text, Start: l.StartS, End: l.EndS,
 			At: clock(l.StartS), Turn: l.Turn, Interrupted: l.Interrupted, Spoken: l.EndS > l.StartS,
 		}
 		if x.Spoken && (x.Role == "agent" || x.Role == "caller") {
@@ -200,15 +200,15 @@ func clock(seconds float64) string {
 }
 
 // pairs returns the members of an object sorted by name.
-func pairs(words *ui.Words, m map[string]any) []pair {
+func pairs(texts *ui.Texts, m map[string]any) []pair {
 	all := make([]pair, 0, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, pair{name, text(words, m[name])})
+		all = append(all, pair{name, text(texts, m[name])})
 	}
 	return all
 }
 
-func text(words *ui.Words, v any) string {
+func text(texts *ui.Texts, v any) string {
 	switch v := v.(type) {
 	case string:
 		return v
@@ -216,9 +216,9 @@ func text(words *ui.Words, v any) string {
 		return "–"
 	case bool:
 		if v {
-			return words.T("calls.value.yes")
+			return texts.T("calls.value.yes")
 		}
-		return words.T("calls.value.no")
+		return texts.T("calls.value.no")
 	default:
 		b, err := json.Marshal(v)
 		if err != nil {
@@ -229,7 +229,7 @@ func text(words *ui.Words, v any) string {
 }
 
 // analysis returns the fields that every agent has before those that the agent defines.
-func analysis(words *ui.Words, raw json.RawMessage) []pair {
+func analysis(texts *ui.Texts, raw json.RawMessage) []pair {
 	var m map[string]any
 	if json.Unmarshal(raw, &m) != nil {
 		return nil
@@ -237,11 +237,11 @@ func analysis(words *ui.Words, raw json.RawMessage) []pair {
 	var all []pair
 	for _, name := range []string{"summary", "success", "sentiment", "in_voicemail", "opt_out"} {
 		if v, ok := m[name]; ok {
-			all = append(all, pair{words.Label("calls.analysis", name), text(words, v)})
+			all = append(all, pair{texts.Label("calls.analysis", name), text(texts, v)})
 			delete(m, name)
 		}
 	}
-	return append(all, pairs(words, m)...)
+	return append(all, pairs(texts, m)...)
 }
 
 // transfer describes the transfer of a call.
@@ -252,23 +252,23 @@ func transfer(raw json.RawMessage, r *ui.Request) []pair {
 	}
 	by := "SIP REFER"
 	if t.Bridged {
-		by = r.Words.T("calls.transfer.second_leg")
+		by = r.Texts.T("calls.transfer.second_leg")
 	}
 	all := []pair{
-		{r.Words.T("calls.transfer.to"), ui.FormatNumber(t.To)}, {
-			r.Words.T("calls.transfer.result"),
+		{r.Texts.T("calls.transfer.to"), ui.FormatNumber(t.To)}, {
+			r.Texts.T("calls.transfer.result"),
 			t.Status,
-		}, {r.Words.T("calls.transfer.through"), by},
+		}, {r.Texts.T("calls.transfer.through"), by},
 	}
 	if t.At > 0 {
 		at := time.UnixMilli(int64(t.At * 1000))
-		all = append(all, pair{r.Words.T("calls.transfer.time"), ui.DatesOf(r.Member).Second(at)})
+		all = append(all, pair{r.Texts.T("calls.transfer.time"), ui.DatesOf(r.Member).Second(at)})
 	}
 	return all
 }
 
 // evidence describes the answer detection.
-func evidence(words *ui.Words, raw json.RawMessage) string {
+func evidence(texts *ui.Texts, raw json.RawMessage) string {
 	var a struct {
 		Confidence float64
 		Evidence   any
@@ -277,9 +277,9 @@ func evidence(words *ui.Words, raw json.RawMessage) string {
 	if len(raw) == 0 || json.Unmarshal(raw, &a) != nil {
 		return ""
 	}
-	s := words.T("calls.answer_detection", "percent", fmt.Sprintf("%.0f", 100*a.Confidence), "seconds", fmt.Sprintf("%.1f", a.MS/1000))
+	s := texts.T("calls.answer_detection", "percent", fmt.Sprintf("%.0f", 100*a.Confidence), "seconds", fmt.Sprintf("%.1f", a.MS/1000))
 	if a.Evidence != nil {
-		s += ": " + strings.ReplaceAll(strings.Trim(text(words, a.Evidence), `[]"`), `","`, ", ")
+		s += ": " + strings.ReplaceAll(strings.Trim(text(texts, a.Evidence), `[]"`), `","`, ", ")
 	}
 	return s
 }
@@ -310,7 +310,7 @@ func (c *Calls) end(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	if before.Status.Over() {
-		return ui.Result{To: back, Notice: r.Words.T("calls.end.over")}, nil
+		return ui.Result{To: back, Notice: r.Texts.T("calls.end.over")}, nil
 	}
 	after, err := c.Store.End(r.Context(), r.Org(), r.ID())
 	if err != nil {
@@ -325,9 +325,9 @@ func (c *Calls) end(r *ui.Request) (ui.Result, error) {
 		},
 	)
 	if after.Status.Over() {
-		return ui.Result{To: back, Notice: r.Words.T("calls.end.canceled")}, err
+		return ui.Result{To: back, Notice: r.Texts.T("calls.end.canceled")}, err
 	}
-	return ui.Result{To: back, Notice: r.Words.T("calls.end.notice")}, err
+	return ui.Result{To: back, Notice: r.Texts.T("calls.end.notice")}, err
 }
 
 func (c *Calls) replay(r *ui.Request) (ui.Result, error) {
@@ -342,12 +342,12 @@ func (c *Calls) replay(r *ui.Request) (ui.Result, error) {
 	}
 	if _, err = webhook.Replay(r.Context(), c.Store.Pool, all[i].ID, r.Ticked("enable")); err != nil {
 		if all[i].Disabled && !r.Ticked("enable") {
-			back.Notice, back.Failed = r.Words.T("calls.replay.disabled"), true
+			back.Notice, back.Failed = r.Texts.T("calls.replay.disabled"), true
 			return back, nil
 		}
 		return back, err
 	}
-	back.Notice = r.Words.T("calls.replay.notice")
+	back.Notice = r.Texts.T("calls.replay.notice")
 	return back, r.Log(
 		operator.Entry{
 			Action: "webhook.replay",

@@ -86,7 +86,7 @@ func (c *Calls) waveform(r *ui.Request) error {
 		<-c.waves.busy
 	}
 	if err != nil {
-		return &ui.ProblemError{Status: http.StatusNotFound, Title: r.Words.T("calls.waveform.title"), Text: r.Words.T("calls.waveform.text")}
+		return &ui.ProblemError{Status: http.StatusNotFound, Title: r.Texts.T("calls.waveform.title"), Text: r.Texts.T("calls.waveform.text")}
 	}
 	c.waves.put(call.RecordingKey, x)
 	r.Writer.Header().Set("Content-Type", "application/json")

@@ -13,10 +13,10 @@ import (
 )
 
 // budgetField asks for a budget; 0 means that there is none.
-func budgetField(words *ui.Words, now pricing.Amount) ui.Field {
+func budgetField(texts *ui.Texts, now pricing.Amount) ui.Field {
 	f := ui.Field{
-		Name: "budget", Label: words.T("campaigns.budget.label"), Kind: ui.Number, Optional: true, Min: "0",
-		Help: words.T("campaigns.budget.help"),
+		Name: "budget", Label: texts.T("campaigns.budget.label"), Kind: ui.Number, Optional: true, Min: "0",
+		Help: texts.T("campaigns.budget.help"),
 	}
 	if now > 0 {
 		f.Value = now.String()
@@ -25,10 +25,10 @@ func budgetField(words *ui.Words, now pricing.Amount) ui.Field {
 }
 
 // readBudget reads a budget that is not empty.
-func readBudget(words *ui.Words, text string) (*float64, error) {
+func readBudget(texts *ui.Texts, text string) (*float64, error) {
 	units, err := strconv.ParseFloat(text, 64)
 	if err != nil || campaigns.CheckBudget(units) != nil {
-		return nil, ui.Invalid("budget", words.T("campaigns.budget.invalid"))
+		return nil, ui.Invalid("budget", texts.T("campaigns.budget.invalid"))
 	}
 	return &units, nil
 }
@@ -40,7 +40,7 @@ type budget struct {
 }
 
 // budgetOf returns nil without a budget.
-func budgetOf(words *ui.Words, p progress.Progress) *budget {
+func budgetOf(texts *ui.Texts, p progress.Progress) *budget {
 	b := p.Budget
 	if b == nil {
 		return nil
@@ -50,7 +50,7 @@ func budgetOf(words *ui.Words, p progress.Progress) *budget {
 	if b.Left == 0 || used < 0 {
 		used = b.Limit
 	}
-	text := words.T("campaigns.budget.spent", "spent", formatCost(b.Spent), "limit", formatCost(b.Limit))
+	text := texts.T("campaigns.budget.spent", "spent", formatCost(b.Spent), "limit", formatCost(b.Limit))
 	return &budget{
 		formatCost(b.Limit), formatCost(b.Spent), formatCost(b.InProgress), formatCost(b.Left),
 		chart.Meter(text, int(float64(used)/float64(b.Limit)*parts), parts),
@@ -83,20 +83,20 @@ func (c *Campaigns) askBudget(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("campaigns.budget.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)),
+		Template: "form.html", Title: r.Texts.T("campaigns.budget.title", "name", k.Name), Crumbs: crumbs(r.Texts, campaignLink(k)),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("ui.form.save"), Cancel: r.URL("campaigns/" + k.ID),
-			Fields: []ui.Field{budgetField(r.Words, k.Budget)},
+			Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("campaigns/" + k.ID),
+			Fields: []ui.Field{budgetField(r.Texts, k.Budget)},
 		}),
 	}, nil
 }
 
 func (c *Campaigns) setBudget(r *ui.Request) (ui.Result, error) {
-	back := ui.Result{To: "campaigns/" + r.ID(), Notice: r.Words.T("campaigns.budget.notice")}
+	back := ui.Result{To: "campaigns/" + r.ID(), Notice: r.Texts.T("campaigns.budget.notice")}
 	var units *float64
 	if text := r.Text("budget"); text != "" {
 		var err error
-		if units, err = readBudget(r.Words, text); err != nil {
+		if units, err = readBudget(r.Texts, text); err != nil {
 			return back, err
 		}
 	}
@@ -106,7 +106,7 @@ func (c *Campaigns) setBudget(r *ui.Request) (ui.Result, error) {
 	}
 	st, err := c.service().SetBudget(r.Context(), r.Org(), r.ID(), who(r), units)
 	if control.CodeOf(err) == control.CodeCampaignTransition {
-		back.Notice, back.Failed = r.Words.T("campaigns.change.refused", "reason", ui.ErrorText(err)), true
+		back.Notice, back.Failed = r.Texts.T("campaigns.change.refused", "reason", ui.ErrorText(err)), true
 		return back, nil
 	}
 	if err != nil || st.Campaign.Budget == before.Budget {

@@ -86,8 +86,8 @@ func (c *Campaigns) log(r *ui.Request, action, object string, before, after any)
 	return r.Log(operator.Entry{Action: "campaign." + action, Object: object, Before: before, After: after})
 }
 
-func crumbs(words *ui.Words, more ...ui.Link) []ui.Link {
-	return append([]ui.Link{{Label: words.T("campaigns.link.campaigns"), Path: "campaigns"}}, more...)
+func crumbs(texts *ui.Texts, more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: texts.T("campaigns.link.campaigns"), Path: "campaigns"}}, more...)
 }
 
 func campaignLink(c campaigns.Campaign) ui.Link {
@@ -104,16 +104,16 @@ type listed struct {
 }
 
 func (c *Campaigns) list(r *ui.Request) (ui.Page, error) {
-	status := []ui.Option{{Label: r.Words.T("ui.filter.any")}}
+	status := []ui.Option{{Label: r.Texts.T("ui.filter.any")}}
 	for _, s := range []campaigns.Status{
 		campaigns.Draft, campaigns.Scheduled,
 		campaigns.Running, campaigns.Paused, campaigns.Completed, campaigns.Canceled,
 	} {
-		status = append(status, ui.Option{Value: string(s), Label: r.Words.Label("ui.state", string(s))})
+		status = append(status, ui.Option{Value: string(s), Label: r.Texts.Label("ui.state", string(s))})
 	}
 	l := listed{Filters: []ui.Field{
-		{Name: "name", Label: r.Words.T("campaigns.list.name.label"), Value: r.Query("name")},
-		{Name: "status", Label: r.Words.T("campaigns.list.status.label"), Kind: ui.Select, Options: status, Value: r.Query("status")},
+		{Name: "name", Label: r.Texts.T("campaigns.list.name.label"), Value: r.Query("name")},
+		{Name: "status", Label: r.Texts.T("campaigns.list.status.label"), Kind: ui.Select, Options: status, Value: r.Query("status")},
 	}}
 	q := url.Values{}
 	for _, f := range l.Filters {
@@ -146,14 +146,14 @@ func (c *Campaigns) list(r *ui.Request) (ui.Page, error) {
 	}
 	switch control.CodeOf(err) {
 	case control.CodeInvalidFilter, control.CodeInvalidCursor:
-		l.Refused, err = r.Words.T("campaigns.list.invalid", "reason", ui.ErrorText(err)), nil
+		l.Refused, err = r.Texts.T("campaigns.list.invalid", "reason", ui.ErrorText(err)), nil
 	default:
 	}
 	return ui.Page{
-		Template: "list.html", Title: r.Words.T("campaigns.list.title"),
+		Template: "list.html", Title: r.Texts.T("campaigns.list.title"),
 		Actions: []ui.Link{
-			{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"},
-			{Label: r.Words.T("campaigns.link.withdraw_numbers"), Path: "campaigns/withdraw"},
+			{Label: r.Texts.T("campaigns.link.new_campaign"), Path: "campaigns/new"},
+			{Label: r.Texts.T("campaigns.link.withdraw_numbers"), Path: "campaigns/withdraw"},
 		}, Data: l,
 	}, err
 }
@@ -185,9 +185,9 @@ func (c *Campaigns) imported(r *ui.Request) (ui.Page, error) {
 	}
 	split.Called = max(0, split.Called-x.Screen.Matched)
 	return ui.Page{
-		Template: "import.html", Title: r.Words.T("campaigns.import.title", "time",
-			ui.DatesOf(r.Member).Minute(x.CreatedAt)), Crumbs: crumbs(r.Words, campaignLink(k)),
-		Lead: r.Words.T("campaigns.import.lead", "rows", r.Words.T("ui.count.rows", "count", x.RowsSeen), "accepted", x.AcceptedRows),
-		Data: importPage{x, k, counts(r.Words, "campaigns.issue", x.ByCode), split},
+		Template: "import.html", Title: r.Texts.T("campaigns.import.title", "time",
+			ui.DatesOf(r.Member).Minute(x.CreatedAt)), Crumbs: crumbs(r.Texts, campaignLink(k)),
+		Lead: r.Texts.T("campaigns.import.lead", "rows", r.Texts.T("ui.count.rows", "count", x.RowsSeen), "accepted", x.AcceptedRows),
+		Data: importPage{x, k, counts(r.Texts, "campaigns.issue", x.ByCode), split},
 	}, nil
 }

@@ -19,10 +19,10 @@ type count struct {
 }
 
 // counts returns a table of counts, largest first. prefix is that of the labels.
-func counts[K ~string](words *ui.Words, prefix string, by map[K]int) []count {
+func counts[K ~string](texts *ui.Texts, prefix string, by map[K]int) []count {
 	var all []count
 	for _, code := range slices.Sorted(maps.Keys(by)) {
-		all = append(all, count{string(code), words.Label(prefix, string(code)), by[code]})
+		all = append(all, count{string(code), texts.Label(prefix, string(code)), by[code]})
 	}
 	slices.SortStableFunc(all, func(a, b count) int { return cmp.Compare(b.N, a.N) })
 	return all
@@ -54,7 +54,7 @@ func (x check) path(k campaigns.Campaign) string {
 }
 
 // launchChecks returns all launch checks in their order.
-func launchChecks(words *ui.Words) []check {
+func launchChecks(texts *ui.Texts) []check {
 	all := []check{
 		{Code: launchcheck.AgentNotPublished, Path: "agents"},
 		{Code: launchcheck.ProviderNotConfigured, Path: "agents"},
@@ -76,12 +76,12 @@ func launchChecks(words *ui.Words) []check {
 	for i := range all {
 		c := &all[i]
 		at := "campaigns.check." + c.Code
-		c.Failed, c.Action = words.Label(at, "failed"), words.Label(at, "action")
+		c.Failed, c.Action = texts.Label(at, "failed"), texts.Label(at, "action")
 		if c.Code != launchcheck.CampaignPaused { // it has no text for passed
-			c.Passed = words.Label(at, "passed")
+			c.Passed = texts.Label(at, "passed")
 		}
 		if c.Path != "" {
-			c.Link = words.Label(at, "link")
+			c.Link = texts.Label(at, "link")
 		}
 	}
 	return all

@@ -46,8 +46,8 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	k := f.Campaign
-	x := contactsPage{Campaign: k, Show: showField(r.Words, f.Counts, r.Query("show")), Number: r.Query("number")}
-	filter, ok := contactFilter(r.Words, r.Query("show"))
+	x := contactsPage{Campaign: k, Show: showField(r.Texts, f.Counts, r.Query("show")), Number: r.Query("number")}
+	filter, ok := contactFilter(r.Texts, r.Query("show"))
 	if filter.Readiness != nil {
 		if err = c.readHours(r, f, filter.Readiness); err != nil {
 			return ui.Page{}, err
@@ -55,12 +55,12 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 	}
 	digits := control.Digits(x.Number)
 	if filter.LastTen = digits[max(0, len(digits)-10):]; x.Number != "" && len(digits) < 10 || !ok {
-		x.Refused = r.Words.T("campaigns.contacts.invalid.number")
+		x.Refused = r.Texts.T("campaigns.contacts.invalid.number")
 	}
 	x.Filtered = x.Number != "" || r.Query("show") != ""
 	after, valid := readPosition(r.Query("cursor"))
 	if !valid {
-		x.Refused = r.Words.T("campaigns.contacts.invalid.position")
+		x.Refused = r.Texts.T("campaigns.contacts.invalid.position")
 	}
 	if x.Refused == "" {
 		all, err := c.API.Store.Contacts.Page(r.Context(), r.DB(), r.Org(), k.ID, filter, after, contactsPerPage+1)
@@ -76,20 +76,20 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 			x.Next = r.HTTP.URL.Path + "?" + q.Encode()
 		}
 		for _, one := range all {
-			x.Rows = append(x.Rows, describe(r.Words, f, one))
+			x.Rows = append(x.Rows, describe(r.Texts, f, one))
 		}
 	}
 	return ui.Page{
-		Template: "contacts.html", Title: r.Words.T("campaigns.contacts.title"), Crumbs: crumbs(r.Words, campaignLink(k)),
-		Lead: r.Words.T("ui.count.contacts", "count", f.Counts.Total()), Data: x,
+		Template: "contacts.html", Title: r.Texts.T("campaigns.contacts.title"), Crumbs: crumbs(r.Texts, campaignLink(k)),
+		Lead: r.Texts.T("ui.count.contacts", "count", f.Counts.Total()), Data: x,
 	}, nil
 }
 
 // showField offers the states that contacts have, and the reasons why contacts are skipped.
-func showField(words *ui.Words, n campaigns.Counts, chosen string) ui.Field {
+func showField(texts *ui.Texts, n campaigns.Counts, chosen string) ui.Field {
 	f := ui.Field{
-		Name: "show", Label: words.T("campaigns.contacts.show.label"), Kind: ui.Select, Value: chosen,
-		Options: []ui.Option{{Label: words.T("campaigns.contacts.show.all")}},
+		Name: "show", Label: texts.T("campaigns.contacts.show.label"), Kind: ui.Select, Value: chosen,
+		Options: []ui.Option{{Label: texts.T("campaigns.contacts.show.all")}},
 	}
 	add := func(value, label string, n int) {
 		f.Options = append(f.Options, ui.Option{Value: value, Label: fmt.Sprintf("%s (%s)", label, ui.Count(n))})
@@ -97,16 +97,16 @@ func showField(words *ui.Words, n campaigns.Counts, chosen string) ui.Field {
 	for _, s := range store.ListedStates() {
 		if s == campaigns.Pending && n.ByState[s] > 0 {
 			f.Options = append(f.Options,
-				ui.Option{Value: showReady, Label: words.T("campaigns.contacts.state.ready")},
-				ui.Option{Value: showWaiting, Label: words.T("campaigns.contacts.state.waiting")})
+				ui.Option{Value: showReady, Label: texts.T("campaigns.contacts.state.ready")},
+				ui.Option{Value: showWaiting, Label: texts.T("campaigns.contacts.state.waiting")})
 		}
 		if n.ByState[s] > 0 || chosen == string(s) {
-			add(string(s), words.Label("campaigns.state", string(s)), n.ByState[s])
+			add(string(s), texts.Label("campaigns.state", string(s)), n.ByState[s])
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(n.ByReason)) {
 		if n.ByReason[reason] > 0 {
-			add(reason, words.T("campaigns.contacts.show.skipped", "reason", lower(words.Label("campaigns.skip", reason))), n.ByReason[reason])
+			add(reason, texts.T("campaigns.contacts.show.skipped", "reason", lower(texts.Label("campaigns.skip", reason))), n.ByReason[reason])
 		}
 	}
 	return f
@@ -133,45 +133,45 @@ func (c *Campaigns) readHours(r *ui.Request, f progress.Facts, x *store.Readines
 }
 
 // contactFilter reads a choice of showField.
-func contactFilter(words *ui.Words, show string) (store.ContactFilter, bool) {
+func contactFilter(texts *ui.Texts, show string) (store.ContactFilter, bool) {
 	if show == showReady || show == showWaiting {
 		return store.ContactFilter{State: campaigns.Pending, Readiness: &store.Readiness{Ready: show == showReady}}, true
 	}
 	if state := campaigns.State(show); show == "" || slices.Contains(store.ListedStates(), state) {
 		return store.ContactFilter{State: campaigns.State(show)}, true
 	}
-	return store.ContactFilter{State: campaigns.Suppressed, Reason: show}, words.Has("campaigns.skip." + show)
+	return store.ContactFilter{State: campaigns.Suppressed, Reason: show}, texts.Has("campaigns.skip." + show)
 }
 
 // describe says why a contact has its state, and when it is called next.
-func describe(words *ui.Words, f progress.Facts, one store.ListedContact) contactRow {
+func describe(texts *ui.Texts, f progress.Facts, one store.ListedContact) contactRow {
 	x := contactRow{
-		ListedContact: one, Label: words.Label("campaigns.state", string(one.State)), Class: "busy",
-		Result: words.Label("campaigns.outcome", one.Outcome),
+		ListedContact: one, Label: texts.Label("campaigns.state", string(one.State)), Class: "busy",
+		Result: texts.Label("campaigns.outcome", one.Outcome),
 	}
 	x.Number = ui.FormatNumber(control.Digits(one.Number))
 	switch one.State {
 	case campaigns.Suppressed:
-		x.Class, x.Reason = "bad", words.Label("campaigns.skip", one.Reason)
+		x.Class, x.Reason = "bad", texts.Label("campaigns.skip", one.Reason)
 	case campaigns.InCall:
 		x.Class = "good"
 	case campaigns.Awaiting:
-		x.Reason = words.T("campaigns.contacts.reason.awaiting")
+		x.Reason = texts.T("campaigns.contacts.reason.awaiting")
 	case campaigns.Exhausted:
 		x.Class = ""
 		switch {
 		case one.Fault != "":
-			x.Reason = words.T("campaigns.contacts.reason.fault")
+			x.Reason = texts.T("campaigns.contacts.reason.fault")
 		case one.Attempts == 0:
-			x.Reason = words.T("campaigns.contacts.reason.too_late")
+			x.Reason = texts.T("campaigns.contacts.reason.too_late")
 		default:
-			x.Reason = words.T("campaigns.contacts.reason.exhausted")
+			x.Reason = texts.T("campaigns.contacts.reason.exhausted")
 		}
 	case campaigns.Pending:
-		if x.Reason, x.When = waiting(words, f, one); x.Reason == "" {
-			x.Label, x.Class = words.T("campaigns.contacts.state.ready"), "good"
+		if x.Reason, x.When = waiting(texts, f, one); x.Reason == "" {
+			x.Label, x.Class = texts.T("campaigns.contacts.state.ready"), "good"
 		} else {
-			x.Label = words.T("campaigns.contacts.state.waiting")
+			x.Label = texts.T("campaigns.contacts.state.waiting")
 		}
 	case campaigns.Done:
 		x.Class = "good"
@@ -180,9 +180,9 @@ func describe(words *ui.Words, f progress.Facts, one store.ListedContact) contac
 }
 
 // waiting says why a contact is not called now, and when it may be. It says nothing if the contact is ready.
-func waiting(words *ui.Words, f progress.Facts, one store.ListedContact) (text string, next time.Time) {
+func waiting(texts *ui.Texts, f progress.Facts, one store.ListedContact) (text string, next time.Time) {
 	if f.Campaign.Status != campaigns.Running {
-		return words.T("campaigns.wait.campaign_not_running"), time.Time{}
+		return texts.T("campaigns.wait.campaign_not_running"), time.Time{}
 	}
 	g := progress.Group{
 		Key: one.Group, Wait: one.Next.After(f.Now), Early: one.NotBefore.After(f.Now), N: 1,
@@ -203,7 +203,7 @@ func waiting(words *ui.Words, f progress.Facts, one store.ListedContact) (text s
 			next = at
 		}
 	}
-	return words.Label("campaigns.wait", reason), next
+	return texts.Label("campaigns.wait", reason), next
 }
 
 const positionParts = 5

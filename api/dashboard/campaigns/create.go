@@ -21,28 +21,28 @@ import (
 // listTimeout limits requests that read a whole list.
 const listTimeout = 2 * time.Minute
 
-func numbers(words *ui.Words, submit, cancel string) ui.Form {
+func numbers(texts *ui.Texts, submit, cancel string) ui.Form {
 	return ui.Form{
 		Submit: submit, Cancel: cancel,
 		Fields: []ui.Field{
 			{
-				Name: "rows", Label: words.T("campaigns.numbers.rows.label"), Kind: ui.File, Optional: true, Either: true,
-				Help: words.T("campaigns.numbers.rows.help"),
+				Name: "rows", Label: texts.T("campaigns.numbers.rows.label"), Kind: ui.File, Optional: true, Either: true,
+				Help: texts.T("campaigns.numbers.rows.help"),
 			},
 			{
-				Name: "lines", Label: words.T("campaigns.numbers.lines.label"), Kind: ui.TextArea, Rows: 6, Optional: true, Either: true, Code: true,
-				Placeholder: words.T("campaigns.numbers.lines.placeholder"), Help: words.T("campaigns.numbers.lines.help"),
+				Name: "lines", Label: texts.T("campaigns.numbers.lines.label"), Kind: ui.TextArea, Rows: 6, Optional: true, Either: true, Code: true,
+				Placeholder: texts.T("campaigns.numbers.lines.placeholder"), Help: texts.T("campaigns.numbers.lines.help"),
 			},
 		},
 	}
 }
 
 func (c *Campaigns) askList(r *ui.Request) (ui.Page, error) {
-	f := numbers(r.Words, r.Words.T("ui.form.continue"), r.URL("campaigns"))
+	f := numbers(r.Texts, r.Texts.T("ui.form.continue"), r.URL("campaigns"))
 	f.Fields = append(f.Fields, ui.OnceField())
 	return ui.Page{
-		Template: "new.html", Title: r.Words.T("campaigns.upload.title"), Crumbs: crumbs(r.Words),
-		Lead: r.Words.T("campaigns.upload.lead"), Data: r.Form(f),
+		Template: "new.html", Title: r.Texts.T("campaigns.upload.title"), Crumbs: crumbs(r.Texts),
+		Lead: r.Texts.T("campaigns.upload.lead"), Data: r.Form(f),
 	}, nil
 }
 
@@ -54,7 +54,7 @@ func (c *Campaigns) uploadList(r *ui.Request) (ui.Result, error) {
 	}
 	defer done()
 	if list == nil {
-		return ui.Result{}, ui.Invalid("rows", r.Words.T("campaigns.upload.invalid.none"))
+		return ui.Result{}, ui.Invalid("rows", r.Texts.T("campaigns.upload.invalid.none"))
 	}
 	sum, err := r.Sum("rows")
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Campaigns) uploadList(r *ui.Request) (ui.Result, error) {
 	}
 	return r.DoOnce(func() (ui.Result, error) {
 		if _, err := uploads.ReadPreview(r.Context(), c.service(), r.Org(), list, nil); err != nil {
-			return ui.Result{}, unreadable(r.Words, err)
+			return ui.Result{}, unreadable(r.Texts, err)
 		}
 		id, err := c.Uploads.Keep(r.Context(), r.Org(), io.NewSectionReader(list, 0, list.Size))
 		return ui.Result{To: "campaigns/columns?upload=" + id}, err
@@ -78,7 +78,7 @@ func (c *Campaigns) formList(r *ui.Request) (list *service.File, done func(), er
 		leave, refusal := c.API.ReadList(r.Org())
 		if refusal != nil {
 			shut()
-			return nil, nil, ui.Invalid("rows", r.Words.T("campaigns.upload.busy.text"))
+			return nil, nil, ui.Invalid("rows", r.Texts.T("campaigns.upload.busy.text"))
 		}
 		return &service.File{ReaderAt: f, Size: head.Size}, func() { leave(); shut() }, nil
 	case !errors.Is(err, http.ErrMissingFile) && !errors.Is(err, http.ErrNotMultipart):
@@ -93,9 +93,9 @@ func (c *Campaigns) formList(r *ui.Request) (list *service.File, done func(), er
 }
 
 // unreadable rejects a file that is not a list of rows.
-func unreadable(words *ui.Words, err error) error {
+func unreadable(texts *ui.Texts, err error) error {
 	if errors.Is(err, contactfile.ErrFile) {
-		return ui.Invalid("rows", words.T("campaigns.upload.invalid.file", "reason",
+		return ui.Invalid("rows", texts.T("campaigns.upload.invalid.file", "reason",
 			strings.TrimPrefix(err.Error(), contactfile.ErrFile.Error()+": ")))
 	}
 	return err
@@ -142,8 +142,8 @@ func (c *Campaigns) openUpload(r *ui.Request) (*service.File, func(), error) {
 	leave, err := c.API.ReadList(r.Org())
 	if err != nil {
 		return nil, nil, &ui.ProblemError{
-			Status: http.StatusTooManyRequests, Title: r.Words.T("campaigns.upload.busy.title"),
-			Text: r.Words.T("campaigns.upload.busy.text"),
+			Status: http.StatusTooManyRequests, Title: r.Texts.T("campaigns.upload.busy.title"),
+			Text: r.Texts.T("campaigns.upload.busy.text"),
 		}
 	}
 	f, done, err := c.Uploads.Open(r.Context(), r.Org(), id)
@@ -153,9 +153,9 @@ func (c *Campaigns) openUpload(r *ui.Request) (*service.File, func(), error) {
 	if errors.Is(err, uploads.ErrGone) {
 		return nil, nil, &ui.ProblemError{
 			Status: http.StatusGone,
-			Title:  r.Words.T("campaigns.upload.expired.title"),
-			Text:   r.Words.T("campaigns.upload.expired.text"),
-			Next:   ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"},
+			Title:  r.Texts.T("campaigns.upload.expired.title"),
+			Text:   r.Texts.T("campaigns.upload.expired.text"),
+			Next:   ui.Link{Label: r.Texts.T("campaigns.link.new_campaign"), Path: "campaigns/new"},
 		}
 	}
 	return f, func() { done(); leave() }, err
@@ -184,10 +184,10 @@ func chosen(r *ui.Request, names []string) (columns map[string]string, values []
 	return columns, values
 }
 
-func options(words *ui.Words, name string) []ui.Option {
-	all := []ui.Option{{Value: leftOut, Label: words.T("campaigns.columns.option.ignore")}}
+func options(texts *ui.Texts, name string) []ui.Option {
+	all := []ui.Option{{Value: leftOut, Label: texts.T("campaigns.columns.option.ignore")}}
 	if v := contactfile.VariableName(name); v != "" {
-		all = append(all, ui.Option{Value: variable, Label: words.T("campaigns.columns.option.variable", "name", v)})
+		all = append(all, ui.Option{Value: variable, Label: texts.T("campaigns.columns.option.variable", "name", v)})
 	}
 	for _, col := range contactfile.Columns() {
 		all = append(all, ui.Option{Value: col, Label: strings.ReplaceAll(col, "_", " ")})
@@ -210,12 +210,12 @@ func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	_, values := chosen(r, x.Names)
-	x.addColumns(r.Words, values)
+	x.addColumns(r.Texts, values)
 	if x.List != nil {
 		const shown = 10
 		var by map[string]int
 		x.Issues, by, x.Total = x.List.Issues(shown)
-		x.Codes = counts(r.Words, "campaigns.issue", by)
+		x.Codes = counts(r.Texts, "campaigns.issue", by)
 		x.Split = x.List.Split
 	}
 	phones := len(slices.DeleteFunc(values, func(v string) bool { return v != contactfile.PhoneColumn }))
@@ -223,16 +223,16 @@ func (c *Campaigns) columns(r *ui.Request) (ui.Page, error) {
 	x.NoRow = x.List != nil && !x.NoPhone && !x.TwoPhones && x.Split.Called == 0 && !x.More
 	x.Ready = x.List != nil && !x.NoPhone && !x.TwoPhones && !x.NoRow
 	return ui.Page{
-		Template: "columns.html", Title: r.Words.T("campaigns.columns.title"), Crumbs: crumbs(r.Words,
-			ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"}),
-		Lead: r.Words.T("campaigns.columns.lead"), Data: x,
+		Template: "columns.html", Title: r.Texts.T("campaigns.columns.title"), Crumbs: crumbs(r.Texts,
+			ui.Link{Label: r.Texts.T("campaigns.link.new_campaign"), Path: "campaigns/new"}),
+		Lead: r.Texts.T("campaigns.columns.lead"), Data: x,
 	}, nil
 }
 
-func (x *columnsPage) addColumns(words *ui.Words, values []string) {
+func (x *columnsPage) addColumns(texts *ui.Texts, values []string) {
 	for i, name := range x.Names {
 		field := "c" + strconv.Itoa(i)
-		k := column{Name: name, Field: field, Options: options(words, name), Value: values[i]}
+		k := column{Name: name, Field: field, Options: options(texts, name), Value: values[i]}
 		for _, cells := range x.Cells {
 			if v := strings.TrimSpace(cells[i]); v != "" && len(k.Samples) < samples && !slices.Contains(k.Samples, v) {
 				k.Samples = append(k.Samples, v)

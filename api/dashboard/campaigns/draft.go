@@ -29,7 +29,7 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := []ui.Option{{Label: r.Words.T("campaigns.draft.line.automatic")}}
+	lines := []ui.Option{{Label: r.Texts.T("campaigns.draft.line.automatic")}}
 	for _, x := range routes {
 		lines = append(lines, ui.Option{Value: x.TrunkID + " " + x.ID, Label: x.Trunk + " / " + x.Name})
 	}
@@ -37,90 +37,90 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 	for _, n := range campaigns.Paces() {
 		tiers = append(tiers, ui.Option{
 			Value: strconv.Itoa(int(n)),
-			Label: r.Words.T("campaigns.draft.pace.option", "count", strconv.Itoa(int(n))),
+			Label: r.Texts.T("campaigns.draft.pace.option", "count", strconv.Itoa(int(n))),
 		})
 	}
 	return slices.Concat([]ui.Field{
-		{Name: "name", Label: r.Words.T("campaigns.draft.name.label"), Placeholder: r.Words.T("campaigns.draft.name.placeholder")},
-		{Name: "agent", Label: r.Words.T("campaigns.draft.agent.label"), Kind: ui.Select, Options: ui.Options(names...)},
+		{Name: "name", Label: r.Texts.T("campaigns.draft.name.label"), Placeholder: r.Texts.T("campaigns.draft.name.placeholder")},
+		{Name: "agent", Label: r.Texts.T("campaigns.draft.agent.label"), Kind: ui.Select, Options: ui.Options(names...)},
 		{
-			Name: "classification", Label: r.Words.T("campaigns.draft.classification.label"), Kind: ui.Select, Value: "marketing",
+			Name: "classification", Label: r.Texts.T("campaigns.draft.classification.label"), Kind: ui.Select, Value: "marketing",
 			Options: []ui.Option{
-				{Value: "marketing", Label: r.Words.T("campaigns.draft.option.marketing")}, {
+				{Value: "marketing", Label: r.Texts.T("campaigns.draft.option.marketing")}, {
 					Value: "servicing",
-					Label: r.Words.T("campaigns.draft.option.servicing"),
-				}, {Value: "debt_collection", Label: r.Words.T("campaigns.draft.option.debt_collection")},
-			}, Help: r.Words.T("campaigns.draft.classification.help"),
+					Label: r.Texts.T("campaigns.draft.option.servicing"),
+				}, {Value: "debt_collection", Label: r.Texts.T("campaigns.draft.option.debt_collection")},
+			}, Help: r.Texts.T("campaigns.draft.classification.help"),
 		},
 		{
-			Name: "pace", Label: r.Words.T("campaigns.draft.pace.label"), Kind: ui.Select, Value: "20", Options: tiers,
-			Help: r.Words.T("campaigns.draft.pace.help"),
+			Name: "pace", Label: r.Texts.T("campaigns.draft.pace.label"), Kind: ui.Select, Value: "20", Options: tiers,
+			Help: r.Texts.T("campaigns.draft.pace.help"),
 		},
-		budgetField(r.Words, 0),
+		budgetField(r.Texts, 0),
 		{
-			Name: "line", Label: r.Words.T("campaigns.draft.line.label"), Kind: ui.Select, Options: lines,
-			Group: r.Words.T("campaigns.draft.group.trunk"),
+			Name: "line", Label: r.Texts.T("campaigns.draft.line.label"), Kind: ui.Select, Options: lines,
+			Group: r.Texts.T("campaigns.draft.group.trunk"),
 		},
 		{
-			Name: "from", Label: r.Words.T("campaigns.draft.from.label"), Optional: true, Placeholder: "+1 202 555 0100",
-			Help: r.Words.T("campaigns.draft.from.help"),
+			Name: "from", Label: r.Texts.T("campaigns.draft.from.label"), Optional: true, Placeholder: "+1 202 555 0100",
+			Help: r.Texts.T("campaigns.draft.from.help"),
 		},
-	}, timeFields(r), retryFields(r.Words)), nil
+	}, timeFields(r), retryFields(r.Texts)), nil
 }
 
 func timeFields(r *ui.Request) []ui.Field {
 	return []ui.Field{
 		{
-			Name: "starts", Label: r.Words.T("campaigns.draft.starts.label"), Kind: "datetime-local", Optional: true,
-			Group: r.Words.T("campaigns.draft.group.times"), Help: r.Words.T("campaigns.draft.starts.help"),
+			Name: "starts", Label: r.Texts.T("campaigns.draft.starts.label"), Kind: "datetime-local", Optional: true,
+			Group: r.Texts.T("campaigns.draft.group.times"), Help: r.Texts.T("campaigns.draft.starts.help"),
 		},
 		{
-			Name: "ends", Label: r.Words.T("campaigns.draft.ends.label"), Kind: "datetime-local", Optional: true,
-			Help: r.Words.T("campaigns.draft.ends.help"),
+			Name: "ends", Label: r.Texts.T("campaigns.draft.ends.label"), Kind: "datetime-local", Optional: true,
+			Help: r.Texts.T("campaigns.draft.ends.help"),
 		},
 		{
-			Name: "timezone", Label: r.Words.T("campaigns.draft.timezone.label"), Optional: true, Placeholder: r.Zone().String(),
-			Help: r.Words.T("campaigns.draft.timezone.help"),
+			Name: "timezone", Label: r.Texts.T("campaigns.draft.timezone.label"), Optional: true, Placeholder: r.Zone().String(),
+			Help: r.Texts.T("campaigns.draft.timezone.help"),
 		},
 		{
-			Name: "days", Label: r.Words.T("campaigns.draft.days.label"), Kind: ui.Checkboxes, Options: ui.WeekdayOptions(r.Words),
+			Name: "days", Label: r.Texts.T("campaigns.draft.days.label"), Kind: ui.Checkboxes, Options: ui.WeekdayOptions(r.Texts),
 			Values:   []string{"0", "1", "2", "3", "4"},
 			Optional: true,
 		},
-		{Name: "from_hour", Label: r.Words.T("campaigns.draft.from_hour.label"), Kind: ui.TimeOfDay, Value: "09:00", Optional: true},
+		{Name: "from_hour", Label: r.Texts.T("campaigns.draft.from_hour.label"), Kind: ui.TimeOfDay, Value: "09:00", Optional: true},
 		{
-			Name: "to_hour", Label: r.Words.T("campaigns.draft.to_hour.label"), Kind: ui.TimeOfDay, Value: "18:00", Optional: true,
-			Help: r.Words.T("campaigns.draft.to_hour.help"),
+			Name: "to_hour", Label: r.Texts.T("campaigns.draft.to_hour.label"), Kind: ui.TimeOfDay, Value: "18:00", Optional: true,
+			Help: r.Texts.T("campaigns.draft.to_hour.help"),
 		},
-		{Name: "contact_zone", Label: r.Words.T("campaigns.draft.contact_zone.label"), Kind: ui.Checkbox},
+		{Name: "contact_zone", Label: r.Texts.T("campaigns.draft.contact_zone.label"), Kind: ui.Checkbox},
 	}
 }
 
-func retryFields(words *ui.Words) []ui.Field {
+func retryFields(texts *ui.Texts) []ui.Field {
 	return []ui.Field{
 		{
-			Name: "attempts", Label: words.T("campaigns.draft.attempts.label"), Kind: ui.Number, Value: "1", Min: "1",
+			Name: "attempts", Label: texts.T("campaigns.draft.attempts.label"), Kind: ui.Number, Value: "1", Min: "1",
 			Max:   strconv.Itoa(retry.MaxAttempts),
-			Group: words.T("campaigns.draft.group.retries"), Help: words.T("campaigns.draft.attempts.help"),
+			Group: texts.T("campaigns.draft.group.retries"), Help: texts.T("campaigns.draft.attempts.help"),
 		},
 		{
-			Name: "interval", Label: words.T("campaigns.draft.interval.label"), Kind: ui.Number, Value: "15", Min: "1",
-			Unit: words.T("campaigns.draft.unit.minutes"),
+			Name: "interval", Label: texts.T("campaigns.draft.interval.label"), Kind: ui.Number, Value: "15", Min: "1",
+			Unit: texts.T("campaigns.draft.unit.minutes"),
 		},
 		{
-			Name: "rules", Label: words.T("campaigns.draft.rules.label"), Kind: ui.TextArea, Rows: 3, Optional: true, Code: true,
+			Name: "rules", Label: texts.T("campaigns.draft.rules.label"), Kind: ui.TextArea, Rows: 3, Optional: true, Code: true,
 			Placeholder: `[{"on": ["busy"], "action": "redial", "interval_s": 300}]`,
-			Help:        words.T("campaigns.draft.rules.help"),
+			Help:        texts.T("campaigns.draft.rules.help"),
 		},
 		{
-			Name: "duplicates", Label: words.T("campaigns.draft.duplicates.label"), Kind: ui.Select, Value: "keep_first",
-			Group: words.T("campaigns.draft.group.list"), Options: []ui.Option{
-				{Value: "keep_first", Label: words.T("campaigns.draft.option.keep_first")},
-				{Value: "keep_last", Label: words.T("campaigns.draft.option.keep_last")},
-				{Value: "reject", Label: words.T("campaigns.draft.option.reject")},
+			Name: "duplicates", Label: texts.T("campaigns.draft.duplicates.label"), Kind: ui.Select, Value: "keep_first",
+			Group: texts.T("campaigns.draft.group.list"), Options: []ui.Option{
+				{Value: "keep_first", Label: texts.T("campaigns.draft.option.keep_first")},
+				{Value: "keep_last", Label: texts.T("campaigns.draft.option.keep_last")},
+				{Value: "reject", Label: texts.T("campaigns.draft.option.reject")},
 			},
 		},
-		{Name: "open", Label: words.T("campaigns.draft.open.label"), Kind: ui.Checkbox, Help: words.T("campaigns.draft.open.help")},
+		{Name: "open", Label: texts.T("campaigns.draft.open.label"), Kind: ui.Checkbox, Help: texts.T("campaigns.draft.open.help")},
 	}
 }
 
@@ -131,22 +131,22 @@ func (c *Campaigns) askDraft(r *ui.Request) (ui.Page, error) {
 	}
 	agents := len(all[1].Options)
 	all = append(all, ui.OnceField())
-	lead := r.Words.T("campaigns.draft.lead")
+	lead := r.Texts.T("campaigns.draft.lead")
 	if r.Query("upload") == "" {
-		lead = r.Words.T("campaigns.draft.lead.without_list")
+		lead = r.Texts.T("campaigns.draft.lead.without_list")
 	}
 	if like := r.Query("like"); like != "" {
 		k, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), like, false)
 		if err != nil {
 			return ui.Page{}, err
 		}
-		all, lead = refill(all, copyOf(k, time.Now())), r.Words.T("campaigns.draft.lead.copy", "name", k.Name)
+		all, lead = refill(all, copyOf(k, time.Now())), r.Texts.T("campaigns.draft.lead.copy", "name", k.Name)
 	}
 	return ui.Page{
-		Template: "draft.html", Title: r.Words.T("campaigns.link.new_campaign"), Crumbs: crumbs(r.Words,
-			ui.Link{Label: r.Words.T("campaigns.link.new_campaign"), Path: "campaigns/new"}), Lead: lead,
+		Template: "draft.html", Title: r.Texts.T("campaigns.link.new_campaign"), Crumbs: crumbs(r.Texts,
+			ui.Link{Label: r.Texts.T("campaigns.link.new_campaign"), Path: "campaigns/new"}), Lead: lead,
 		Data: map[string]any{
-			"Form":   r.Form(ui.Form{Submit: r.Words.T("campaigns.draft.submit"), Cancel: r.URL("campaigns"), Fields: all}),
+			"Form":   r.Form(ui.Form{Submit: r.Texts.T("campaigns.draft.submit"), Cancel: r.URL("campaigns"), Fields: all}),
 			"Agents": agents,
 		},
 	}, nil
@@ -159,11 +159,11 @@ func spec(r *ui.Request) (campaigns.Spec, error) {
 		Duplicates: r.Text("duplicates"), ContactTimezone: r.Ticked("contact_zone"), Open: r.Ticked("open"),
 	}
 	if s.Agent == "" {
-		return s, ui.Invalid("agent", r.Words.T("campaigns.draft.invalid.agent"))
+		return s, ui.Invalid("agent", r.Texts.T("campaigns.draft.invalid.agent"))
 	}
 	s.CallsPerMinute, _ = strconv.ParseFloat(r.Text("pace"), 64) // 0 is rejected together with other invalid paces
 	if text := r.Text("budget"); text != "" {
-		budget, err := readBudget(r.Words, text)
+		budget, err := readBudget(r.Texts, text)
 		if err != nil {
 			return s, err
 		}
@@ -174,14 +174,14 @@ func spec(r *ui.Request) (campaigns.Spec, error) {
 	if s.Timezone != "" {
 		var err error
 		if zone, err = control.Zone(s.Timezone); err != nil {
-			return s, ui.Invalid("timezone", r.Words.T("campaigns.draft.invalid.timezone"))
+			return s, ui.Invalid("timezone", r.Texts.T("campaigns.draft.invalid.timezone"))
 		}
 	}
 	for name, at := range map[string]*time.Time{"starts": &s.StartsAt, "ends": &s.EndsAt} {
 		if text := r.Text(name); text != "" {
 			t, err := time.ParseInLocation(ui.DateTimeLayout, text, zone)
 			if err != nil {
-				return s, ui.Invalid(name, r.Words.T("campaigns.draft.invalid.time"))
+				return s, ui.Invalid(name, r.Texts.T("campaigns.draft.invalid.time"))
 			}
 			*at = t
 		}
@@ -204,7 +204,7 @@ func hours(r *ui.Request, s *campaigns.Spec) error {
 	for _, text := range r.All("days") {
 		d, err := strconv.Atoi(text)
 		if err != nil {
-			return ui.Invalid("days", r.Words.T("campaigns.draft.invalid.days"))
+			return ui.Invalid("days", r.Texts.T("campaigns.draft.invalid.days"))
 		}
 		shift.Days = append(shift.Days, d)
 	}
@@ -215,17 +215,17 @@ func hours(r *ui.Request, s *campaigns.Spec) error {
 func retries(r *ui.Request, s *campaigns.Spec) error {
 	attempts, err := strconv.Atoi(r.Text("attempts"))
 	if err != nil {
-		return ui.Invalid("attempts", r.Words.T("campaigns.draft.invalid.attempts", "limit", retry.MaxAttempts))
+		return ui.Invalid("attempts", r.Texts.T("campaigns.draft.invalid.attempts", "limit", retry.MaxAttempts))
 	}
 	minutes, err := strconv.ParseFloat(r.Text("interval"), 64)
 	if err != nil || minutes < 1 || minutes > retry.MaxInterval/60 {
-		return ui.Invalid("interval", r.Words.T("campaigns.draft.invalid.interval", "limit", retry.MaxInterval/60))
+		return ui.Invalid("interval", r.Texts.T("campaigns.draft.invalid.interval", "limit", retry.MaxInterval/60))
 	}
 	again := map[string]any{"attempts": attempts, "interval_s": int(minutes * 60)}
 	if rules := r.Text("rules"); rules != "" {
 		s.Strategy = string(retry.Expert)
 		if again["rules"] = json.RawMessage(rules); !json.Valid([]byte(rules)) {
-			return ui.Invalid("rules", r.Words.T("campaigns.draft.invalid.rules"))
+			return ui.Invalid("rules", r.Texts.T("campaigns.draft.invalid.rules"))
 		}
 	}
 	if s.Retry, err = json.Marshal(again); err != nil {
@@ -270,7 +270,7 @@ func (c *Campaigns) create(r *ui.Request) (ui.Result, error) {
 	if made != nil {
 		done, fault := ui.RepeatedResult(*made)
 		if !done.Failed {
-			done.Notice = r.Words.T("campaigns.draft.repeated")
+			done.Notice = r.Texts.T("campaigns.draft.repeated")
 		}
 		return done, fault
 	}
@@ -301,13 +301,13 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 	settled := func(ctx context.Context, q db.Querier) error { return slot.Settle(ctx, q, done.Kept()) }
 	st, err := c.service().Create(r.Context(), r.Org(), who(r), order,
 		func(ctx context.Context, q db.Querier, st service.Status) error {
-			done = ui.Result{To: "campaigns/" + st.Campaign.ID, Notice: r.Words.T("campaigns.draft.notice")}
+			done = ui.Result{To: "campaigns/" + st.Campaign.ID, Notice: r.Texts.T("campaigns.draft.notice")}
 			return settled(ctx, q)
 		},
 		func(ctx context.Context, q db.Querier, cause error) error {
 			done = ui.Result{
 				To:     "campaigns",
-				Notice: r.Words.T("campaigns.draft.not_imported", "reason", ui.ErrorText(cause)),
+				Notice: r.Texts.T("campaigns.draft.not_imported", "reason", ui.ErrorText(cause)),
 				Failed: true,
 			}
 			return settled(ctx, q)
@@ -316,7 +316,7 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 		return done, c.log(r, "create", "", nil, map[string]any{"name": order.Spec.Name, "list": "not taken"})
 	}
 	if err != nil {
-		return ui.Result{}, refused(r.Words, err)
+		return ui.Result{}, refused(r.Texts, err)
 	}
 	k := st.Campaign
 	after := map[string]any{
@@ -333,7 +333,7 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 	return done, err
 }
 
-func refused(words *ui.Words, err error) error {
+func refused(texts *ui.Texts, err error) error {
 	at, ok := map[control.Code]string{
 		control.CodeCampaignWindow: "ends", control.CodeOpenEndRequired: "ends",
 		control.CodeOpenEndTooFar: "ends", control.CodeCampaignAgentUnknown: "agent",
@@ -345,11 +345,11 @@ func refused(words *ui.Words, err error) error {
 		return err
 	}
 	text := map[control.Code]string{
-		control.CodeCampaignWindow:    words.T("campaigns.draft.refused.window"),
-		control.CodeOpenEndRequired:   words.T("campaigns.draft.refused.open_end"),
-		control.CodeRouteUnresolved:   words.T("campaigns.draft.refused.route"),
-		control.CodeRouteAmbiguous:    words.T("campaigns.draft.refused.ambiguous"),
-		control.CodeBindingIncomplete: words.T("campaigns.draft.refused.binding"),
+		control.CodeCampaignWindow:    texts.T("campaigns.draft.refused.window"),
+		control.CodeOpenEndRequired:   texts.T("campaigns.draft.refused.open_end"),
+		control.CodeRouteUnresolved:   texts.T("campaigns.draft.refused.route"),
+		control.CodeRouteAmbiguous:    texts.T("campaigns.draft.refused.ambiguous"),
+		control.CodeBindingIncomplete: texts.T("campaigns.draft.refused.binding"),
 	}[control.CodeOf(err)]
 	if text == "" {
 		text = ui.ErrorText(err) + "."

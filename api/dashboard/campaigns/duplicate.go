@@ -47,14 +47,14 @@ func (c drafts) askDuplicate(r *ui.Request) (ui.Page, error) {
 		missed += n.ByState[s]
 	}
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("campaigns.duplicate.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)),
-		Lead: r.Words.T("campaigns.duplicate.lead"),
-		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.continue"), Cancel: r.URL("campaigns/" + k.ID), Fields: []ui.Field{{
-			Name: "contacts", Label: r.Words.T("campaigns.duplicate.contacts.label"), Kind: ui.Select, Value: noContacts, Options: []ui.Option{
-				{Value: noContacts, Label: r.Words.T("campaigns.duplicate.option.none_add_list")},
-				{Value: allContacts, Label: r.Words.T("campaigns.duplicate.option.same_contacts", "total", n.Total())},
-				{Value: notReached, Label: r.Words.T("campaigns.duplicate.option.contacts_without_completed", "missed", missed)},
-			}, Help: r.Words.T("campaigns.duplicate.contacts.help"),
+		Template: "form.html", Title: r.Texts.T("campaigns.duplicate.title", "name", k.Name), Crumbs: crumbs(r.Texts, campaignLink(k)),
+		Lead: r.Texts.T("campaigns.duplicate.lead"),
+		Data: r.Form(ui.Form{Submit: r.Texts.T("ui.form.continue"), Cancel: r.URL("campaigns/" + k.ID), Fields: []ui.Field{{
+			Name: "contacts", Label: r.Texts.T("campaigns.duplicate.contacts.label"), Kind: ui.Select, Value: noContacts, Options: []ui.Option{
+				{Value: noContacts, Label: r.Texts.T("campaigns.duplicate.option.none_add_list")},
+				{Value: allContacts, Label: r.Texts.T("campaigns.duplicate.option.same_contacts", "total", n.Total())},
+				{Value: notReached, Label: r.Texts.T("campaigns.duplicate.option.contacts_without_completed", "missed", missed)},
+			}, Help: r.Texts.T("campaigns.duplicate.contacts.help"),
 		}}}),
 	}, nil
 }
@@ -93,7 +93,7 @@ func (c drafts) keepContacts(r *ui.Request, id string, states []campaigns.State)
 	upload, err = c.Uploads.Keep(r.Context(), r.Org(), read)
 	_ = read.CloseWithError(err) // never fails
 	if fault := <-written; errors.Is(fault, errNoContacts) {
-		return "", ui.Invalid("contacts", r.Words.T("campaigns.duplicate.invalid"))
+		return "", ui.Invalid("contacts", r.Texts.T("campaigns.duplicate.invalid"))
 	}
 	return upload, err
 }

@@ -95,19 +95,19 @@ func (c drafts) askEdit(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	all = slices.DeleteFunc(refill(all, k), func(f ui.Field) bool { return slices.Contains(fixedAtCreation(), f.Name) })
-	lead := r.Words.T("campaigns.edit.lead")
+	lead := r.Texts.T("campaigns.edit.lead")
 	if len(k.WorkingHours) > 1 {
-		lead += " " + r.Words.T("campaigns.edit.lead.hours")
+		lead += " " + r.Texts.T("campaigns.edit.lead.hours")
 	}
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("campaigns.edit.title", "name", k.Name), Crumbs: crumbs(r.Words, campaignLink(k)), Lead: lead,
-		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.save"), Cancel: r.URL("campaigns/" + k.ID), Fields: all, Of: draftSettings{Campaign: k}}),
+		Template: "form.html", Title: r.Texts.T("campaigns.edit.title", "name", k.Name), Crumbs: crumbs(r.Texts, campaignLink(k)), Lead: lead,
+		Data: r.Form(ui.Form{Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("campaigns/" + k.ID), Fields: all, Of: draftSettings{Campaign: k}}),
 	}, nil
 }
 
 // edit saves the settings of a draft.
 func (c drafts) edit(r *ui.Request) (ui.Result, error) {
-	back := ui.Result{To: "campaigns/" + r.ID(), Notice: r.Words.T("campaigns.edit.notice")}
+	back := ui.Result{To: "campaigns/" + r.ID(), Notice: r.Texts.T("campaigns.edit.notice")}
 	s, err := spec(r)
 	if err != nil {
 		return back, err
@@ -116,11 +116,11 @@ func (c drafts) edit(r *ui.Request) (ui.Result, error) {
 		Spec: s, KeepHours: r.Ticked(keptHours), Same: func(k campaigns.Campaign) error { return r.Same(draftSettings{Campaign: k}) },
 	})
 	if control.CodeOf(err) == control.CodeCampaignTransition {
-		back.Notice, back.Failed = r.Words.T("campaigns.change.refused", "reason", ui.ErrorText(err)), true
+		back.Notice, back.Failed = r.Texts.T("campaigns.change.refused", "reason", ui.ErrorText(err)), true
 		return back, nil
 	}
 	if err != nil {
-		return back, refused(r.Words, err)
+		return back, refused(r.Texts, err)
 	}
 	return back, c.log(r, "edit", r.ID(), loggedSettings(before), loggedSettings(after))
 }

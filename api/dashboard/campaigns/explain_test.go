@@ -12,18 +12,18 @@ import (
 	"github.com/parley-voice/parley/control"
 )
 
-func readWords(t *testing.T) *ui.Words {
+func readTexts(t *testing.T) *ui.Texts {
 	t.Helper()
-	words, err := ui.ReadWords(nil)
+	texts, err := ui.ReadTexts(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return words
+	return texts
 }
 
 // TestExplain checks that the text names the reason why a campaign is not dialing.
 func TestExplain(t *testing.T) {
-	words := readWords(t)
+	texts := readTexts(t)
 	at := time.Unix(1_800_000_000, 0)
 	for _, c := range []struct {
 		status   campaigns.Status
@@ -53,7 +53,7 @@ func TestExplain(t *testing.T) {
 		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"too_many_failures": 2}}, nil, "bad", "A fault of Parley or a provider ended too many recent calls", time.Time{}},
 		{campaigns.Running, progress.Progress{}, nil, "busy", "All contacts were called.", time.Time{}},
 	} {
-		got := explain(words, campaigns.Campaign{Status: c.status}, c.p, c.blockers)
+		got := explain(texts, campaigns.Campaign{Status: c.status}, c.p, c.blockers)
 		if got.State != c.state || !strings.Contains(got.Text, c.want) || !got.Next.Equal(c.next) {
 			t.Errorf("%s: %+v, want %q %q %v", c.status, got, c.state, c.want, c.next)
 		}
@@ -62,7 +62,7 @@ func TestExplain(t *testing.T) {
 
 // TestForecastText checks what the page says about the end of the calls.
 func TestForecastText(t *testing.T) {
-	words := readWords(t)
+	texts := readTexts(t)
 	now := time.Date(2026, 11, 26, 16, 0, 0, 0, time.UTC)
 	york, err := time.LoadLocation("America/New_York")
 	if err != nil {
@@ -83,7 +83,7 @@ func TestForecastText(t *testing.T) {
 		{progress.Forecast{Why: string(control.CodeCampaignBudget)}, "End not known: the budget allows no further call."},
 		{progress.Forecast{Why: string(control.CodeOrganizationLimit)}, "End not known: the organization reached its daily limit of ca"},
 	} {
-		if got := forecastText(words, c.x, now, ui.Dates{Zone: york}); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+		if got := forecastText(texts, c.x, now, ui.Dates{Zone: york}); !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%+v: %q, want %q", c.x, got, c.want)
 		}
 	}

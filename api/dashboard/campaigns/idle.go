@@ -33,7 +33,7 @@ func FindIdle(c *Campaigns, r *ui.Request, ids []string) ([]Idle, error) {
 	var all []Idle
 	began := time.Now()
 	for _, k := range found {
-		x := Idle{ID: k.ID, Name: k.Name, State: "due", Reason: r.Words.T("campaigns.idle.reason_not_read")}
+		x := Idle{ID: k.ID, Name: k.Name, State: "due", Reason: r.Texts.T("campaigns.idle.reason_not_read")}
 		if time.Since(began) < idleTime && explainIdle(c, r, &x) == nil && x.State == "good" {
 			continue
 		}
@@ -54,7 +54,7 @@ func explainIdle(c *Campaigns, r *ui.Request, x *Idle) error {
 	if err != nil {
 		return err
 	}
-	w := explain(r.Words, st.Campaign, progress.Compute(facts), st.Blockers)
+	w := explain(r.Texts, st.Campaign, progress.Compute(facts), st.Blockers)
 	x.State, x.Reason, x.Next = cmp.Or(w.State, "busy"), w.Text, w.Next
 	if w.Action != "" {
 		x.Reason += " " + w.Action

@@ -26,7 +26,7 @@ func (c *Campaigns) background(f *service.File) bool {
 // queue queues the import and redirects to its progress page.
 func (c *Campaigns) queue(r *ui.Request, order service.CreateRequest, slot *idempotency.Slot) (done ui.Result, err error) {
 	if err = c.service().Check(r.Context(), r.Org(), order.Spec); err != nil { // keeps the form
-		return ui.Result{}, refused(r.Words, err)
+		return ui.Result{}, refused(r.Texts, err)
 	}
 	err = c.Imports.AddWith(r.Context(), uploads.Import{
 		OrgID: r.Org(), Upload: r.Query("upload"), Columns: order.File.Columns,
@@ -36,7 +36,7 @@ func (c *Campaigns) queue(r *ui.Request, order service.CreateRequest, slot *idem
 		return slot.Settle(ctx, q, done.Kept())
 	})
 	if errors.Is(err, uploads.ErrQueueFull) {
-		return ui.Result{}, ui.Invalid("", r.Words.T("campaigns.importing.queue_full"))
+		return ui.Result{}, ui.Invalid("", r.Texts.T("campaigns.importing.queue_full"))
 	}
 	return done, err
 }
@@ -52,8 +52,8 @@ type importingPage struct {
 
 func (c *Campaigns) importing(r *ui.Request) (ui.Page, error) {
 	gone := &ui.ProblemError{
-		Status: http.StatusGone, Title: r.Words.T("campaigns.importing.expired.title"),
-		Text: r.Words.T("campaigns.importing.expired.text"), Next: ui.Link{Label: r.Words.T("campaigns.link.campaigns"), Path: "campaigns"},
+		Status: http.StatusGone, Title: r.Texts.T("campaigns.importing.expired.title"),
+		Text: r.Texts.T("campaigns.importing.expired.text"), Next: ui.Link{Label: r.Texts.T("campaigns.link.campaigns"), Path: "campaigns"},
 	}
 	if c.Imports == nil {
 		return ui.Page{}, gone
@@ -68,29 +68,29 @@ func (c *Campaigns) importing(r *ui.Request) (ui.Page, error) {
 	x := importingPage{Import: i, Live: i.State == uploads.Queued || i.State == uploads.Running, Percent: i.Percent()}
 	switch {
 	case i.State == uploads.Queued:
-		x.Text = r.Words.T("campaigns.importing.queued")
+		x.Text = r.Texts.T("campaigns.importing.queued")
 	case i.State == uploads.Running && i.Stage == "reading":
-		x.Text = r.Words.T("campaigns.importing.reading", "rows", r.Words.T("ui.count.rows", "count", i.Rows))
+		x.Text = r.Texts.T("campaigns.importing.reading", "rows", r.Texts.T("ui.count.rows", "count", i.Rows))
 	case i.State == uploads.Running && i.Stage == "writing":
-		x.Text = r.Words.T("campaigns.importing.saving", "rows", r.Words.T("ui.count.rows", "count", i.AllRows))
+		x.Text = r.Texts.T("campaigns.importing.saving", "rows", r.Texts.T("ui.count.rows", "count", i.AllRows))
 	case i.State == uploads.Running:
-		x.Text = r.Words.T("campaigns.importing.checking")
+		x.Text = r.Texts.T("campaigns.importing.checking")
 	case i.State == uploads.Done && i.Code == "":
-		x.Text = r.Words.T("campaigns.draft.notice")
+		x.Text = r.Texts.T("campaigns.draft.notice")
 	default:
-		x.Problem = failureText(r.Words, i)
+		x.Problem = failureText(r.Texts, i)
 	}
 	return ui.Page{
-		Template: "importing.html", Title: r.Words.T("campaigns.importing.title", "name", i.Spec.Name), Crumbs: crumbs(r.Words),
+		Template: "importing.html", Title: r.Texts.T("campaigns.importing.title", "name", i.Spec.Name), Crumbs: crumbs(r.Texts),
 		Data: x,
 	}, nil
 }
 
 // failureText says why the campaign or its list was not created.
-func failureText(words *ui.Words, i uploads.Import) string {
+func failureText(texts *ui.Texts, i uploads.Import) string {
 	text := i.Message + "."
 	if i.Code != "" {
-		err := refused(words, control.Refuse(control.Code(i.Code), i.Message))
+		err := refused(texts, control.Refuse(control.Code(i.Code), i.Message))
 		if invalid, ok := errors.AsType[*ui.InvalidError](err); ok {
 			text = invalid.Error()
 		} else {
@@ -98,7 +98,7 @@ func failureText(words *ui.Words, i uploads.Import) string {
 		}
 	}
 	if i.State == uploads.Done {
-		return words.T("campaigns.importing.not_imported", "reason", text)
+		return texts.T("campaigns.importing.not_imported", "reason", text)
 	}
-	return words.T("campaigns.importing.not_created", "reason", text)
+	return texts.T("campaigns.importing.not_created", "reason", text)
 }

@@ -44,8 +44,8 @@ func (c *Campaigns) askPauseAll(r *ui.Request) (ui.Page, error) {
 		p.Active, err = overview.CountActive(r.Context(), r.DB(), r.Org())
 	}
 	return ui.Page{
-		Template: "pauseall.html", Title: r.Words.T("campaigns.pause_all.title"),
-		Crumbs: []ui.Link{{Label: r.Words.T("campaigns.link.live"), Path: "live"}}, Data: p,
+		Template: "pauseall.html", Title: r.Texts.T("campaigns.pause_all.title"),
+		Crumbs: []ui.Link{{Label: r.Texts.T("campaigns.link.live"), Path: "live"}}, Data: p,
 	}, err
 }
 
@@ -58,7 +58,7 @@ func (c *Campaigns) pauseAll(r *ui.Request) (ui.Result, error) {
 			r, "pause", k.ID, map[string]any{"status": campaigns.Running}, map[string]any{"status": campaigns.Paused, "name": k.Name, "all": true},
 		))
 	}
-	to, active, failedCalls := "campaigns?status=paused", r.Words.T("campaigns.pause_all.continue"), false
+	to, active, failedCalls := "campaigns?status=paused", r.Texts.T("campaigns.pause_all.continue"), false
 	if r.Ticked(hangUp) { // also if a campaign could not be paused
 		var fault error
 		to = "live"
@@ -69,7 +69,7 @@ func (c *Campaigns) pauseAll(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	scheduled, err := service.WithStatus(r.Context(), c.API.Store, r.Org(), campaigns.Scheduled)
-	notice, failed := pausedText(r.Words, done, scheduled, strings.Split(r.Text(listedIDs), ","), active)
+	notice, failed := pausedText(r.Texts, done, scheduled, strings.Split(r.Text(listedIDs), ","), active)
 	return ui.Result{To: to, Notice: notice, Failed: failed || failedCalls}, err
 }
 
@@ -77,13 +77,13 @@ func (c *Campaigns) pauseAll(r *ui.Request) (ui.Result, error) {
 func hangUpAll(r *ui.Request, calls *store.Store) (text string, failed bool, err error) {
 	n, fault := store.EndAll(r.Context(), calls, r.Org())
 	logged := map[string]any{"calls": n}
-	text = r.Words.T("campaigns.pause_all.hanging_up", "count", n)
+	text = r.Texts.T("campaigns.pause_all.hanging_up", "count", n)
 	if n == 0 && fault == nil {
-		text = r.Words.T("campaigns.pause_all.no_call")
+		text = r.Texts.T("campaigns.pause_all.no_call")
 	}
 	if fault != nil {
 		logged["failed"] = true
-		text += " " + r.Words.T("campaigns.pause_all.calls_left")
+		text += " " + r.Texts.T("campaigns.pause_all.calls_left")
 	}
 	return text, fault != nil, r.Log(operator.Entry{Action: "call.end_all", Object: r.Org(), After: logged})
 }
@@ -91,7 +91,7 @@ func hangUpAll(r *ui.Request, calls *store.Store) (text string, failed bool, err
 // pausedText says what was done. Listed are the ids of the campaigns that the confirmation named, and active says what happens
 // to active calls.
 func pausedText(
-	words *ui.Words, done service.PauseAllResult, scheduled []campaigns.Campaign, listed []string, active string,
+	texts *ui.Texts, done service.PauseAllResult, scheduled []campaigns.Campaign, listed []string, active string,
 ) (text string, failed bool) {
 	named := map[string]bool{}
 	for _, id := range listed {
@@ -106,42 +106,42 @@ func pausedText(
 	var all []string
 	add := func(text string, which []campaigns.Campaign) {
 		if len(which) > 0 {
-			all = append(all, text+" "+nameList(words, which)+".")
+			all = append(all, text+" "+nameList(texts, which)+".")
 		}
 	}
 	if len(done.Paused) > 0 {
-		all = append(all, words.T("campaigns.pause_all.notice", "campaigns", words.T("ui.count.campaigns", "count", len(done.Paused))))
+		all = append(all, texts.T("campaigns.pause_all.notice", "campaigns", texts.T("ui.count.campaigns", "count", len(done.Paused))))
 	}
 	all = append(all, active)
-	add(words.T("campaigns.pause_all.also"), since)
+	add(texts.T("campaigns.pause_all.also"), since)
 	for i, f := range done.Failed {
 		if i == maxNamed {
-			all = append(all, words.T("campaigns.pause_all.not_paused_more", "campaigns",
-				words.T("ui.count.more_campaigns", "count", len(done.Failed)-i)))
+			all = append(all, texts.T("campaigns.pause_all.not_paused_more", "campaigns",
+				texts.T("ui.count.more_campaigns", "count", len(done.Failed)-i)))
 			break
 		}
-		all = append(all, words.T("campaigns.pause_all.not_paused", "name", f.Campaign.Name, "reason", failure(words, f.Err)))
+		all = append(all, texts.T("campaigns.pause_all.not_paused", "name", f.Campaign.Name, "reason", failure(texts, f.Err)))
 	}
-	add(words.T("campaigns.pause_all.still_running"), done.Left)
-	add(words.T("campaigns.pause_all.still_scheduled"), scheduled)
+	add(texts.T("campaigns.pause_all.still_running"), done.Left)
+	add(texts.T("campaigns.pause_all.still_scheduled"), scheduled)
 	return strings.Join(all, " "), len(done.Failed)+len(done.Left) > 0
 }
 
 // failure hides errors of the database.
-func failure(words *ui.Words, err error) string {
+func failure(texts *ui.Texts, err error) string {
 	if e, ok := errors.AsType[*control.Error](err); ok {
 		return e.Message
 	}
-	return words.T("campaigns.pause_all.internal_error")
+	return texts.T("campaigns.pause_all.internal_error")
 }
 
-func nameList(words *ui.Words, all []campaigns.Campaign) string {
+func nameList(texts *ui.Texts, all []campaigns.Campaign) string {
 	var names []string
 	for _, k := range all[:min(len(all), maxNamed)] {
 		names = append(names, k.Name)
 	}
 	if more := len(all) - len(names); more > 0 {
-		names = append(names, words.T("campaigns.pause_all.more", "count", more))
+		names = append(names, texts.T("campaigns.pause_all.more", "count", more))
 	}
 	return strings.Join(names, ", ")
 }

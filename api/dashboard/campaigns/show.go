@@ -77,10 +77,10 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	k := st.Campaign
 	o := one{
 		Status: st, Draft: k.Status == campaigns.Draft, Over: k.Status.IsOver(),
-		Consent: consent(r.Words, k.ConsentTier()), Seen: r.Seen(draftSettings{Campaign: k}), Live: !k.Status.IsOver() &&
+		Consent: consent(r.Texts, k.ConsentTier()), Seen: r.Seen(draftSettings{Campaign: k}), Live: !k.Status.IsOver() &&
 			k.Status != campaigns.Draft,
 		Pausable: campaigns.EffectOf(k.Status, campaigns.Pause) == campaigns.Applies, Resumable: k.Status == campaigns.Paused,
-		HoursInWords: shifts(r.Words, k.WorkingHours, ui.DatesOf(r.Member)), RetriesInWord: retryText(r.Words, k),
+		HoursInWords: shifts(r.Texts, k.WorkingHours, ui.DatesOf(r.Member)), RetriesInWord: retryText(r.Texts, k),
 	}
 	if k.Status != campaigns.Canceled && (!o.Over || k.StatusReason == campaigns.QueueDrained) {
 		o.Skipped = st.Counts.ByReason[campaigns.GeoRejected]
@@ -90,7 +90,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 		c.check(r, &o)
 	}
 	for _, w := range st.Warnings {
-		o.Warnings = append(o.Warnings, warning(r.Words, w))
+		o.Warnings = append(o.Warnings, warning(r.Texts, w))
 	}
 	if !o.Draft {
 		if err = c.progress(r, &o); err != nil {
@@ -105,32 +105,32 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	o.History = history(r.Words, log)
-	o.Menu, o.Currency = menu(r.Words, k), c.Currency
+	o.History = history(r.Texts, log)
+	o.Menu, o.Currency = menu(r.Texts, k), c.Currency
 	return ui.Page{
 		Template: "one.html", Title: k.Name,
-		Lead:   r.Words.T("campaigns.show.lead", "purpose", k.Classification, "agent", k.AgentName, "pace", k.CallsPerMinute),
-		Crumbs: crumbs(r.Words), Data: o,
+		Lead:   r.Texts.T("campaigns.show.lead", "purpose", k.Classification, "agent", k.AgentName, "pace", k.CallsPerMinute),
+		Crumbs: crumbs(r.Texts), Data: o,
 	}, nil
 }
 
 // menu lists the actions on a campaign that are not its primary one.
-func menu(words *ui.Words, k campaigns.Campaign) []ui.Link {
+func menu(texts *ui.Texts, k campaigns.Campaign) []ui.Link {
 	all := []ui.Link{
-		{Label: words.T("campaigns.link.show_contacts"), Path: "campaigns/" + k.ID + "/contacts", Role: operator.Viewer},
-		{Label: words.T("campaigns.link.show_calls"), Path: "calls?campaign_id=" + k.ID, Role: operator.Viewer},
+		{Label: texts.T("campaigns.link.show_contacts"), Path: "campaigns/" + k.ID + "/contacts", Role: operator.Viewer},
+		{Label: texts.T("campaigns.link.show_calls"), Path: "calls?campaign_id=" + k.ID, Role: operator.Viewer},
 	}
 	if k.Status == campaigns.Draft {
-		all = append(all, ui.Link{Label: words.T("campaigns.link.edit_settings"), Path: "campaigns/" + k.ID + "/edit"})
+		all = append(all, ui.Link{Label: texts.T("campaigns.link.edit_settings"), Path: "campaigns/" + k.ID + "/edit"})
 	}
-	all = append(all, ui.Link{Label: words.T("campaigns.link.duplicate"), Path: "campaigns/" + k.ID + "/duplicate"})
+	all = append(all, ui.Link{Label: texts.T("campaigns.link.duplicate"), Path: "campaigns/" + k.ID + "/duplicate"})
 	if !k.Status.IsOver() {
 		all = append(
 			all,
-			ui.Link{Label: words.T("campaigns.link.add_numbers"), Path: "campaigns/" + k.ID + "/calls"},
-			ui.Link{Label: words.T("campaigns.link.edit_budget"), Path: "campaigns/" + k.ID + "/budget"},
-			ui.Link{Label: words.T("campaigns.link.withdraw_numbers"), Path: "campaigns/withdraw"},
-			ui.Link{Label: words.T("campaigns.link.cancel_campaign"), Path: "campaigns/" + k.ID + "/cancel", Danger: true},
+			ui.Link{Label: texts.T("campaigns.link.add_numbers"), Path: "campaigns/" + k.ID + "/calls"},
+			ui.Link{Label: texts.T("campaigns.link.edit_budget"), Path: "campaigns/" + k.ID + "/budget"},
+			ui.Link{Label: texts.T("campaigns.link.withdraw_numbers"), Path: "campaigns/withdraw"},
+			ui.Link{Label: texts.T("campaigns.link.cancel_campaign"), Path: "campaigns/" + k.ID + "/cancel", Danger: true},
 		)
 	}
 	return all
@@ -138,7 +138,7 @@ func menu(words *ui.Words, k campaigns.Campaign) []ui.Link {
 
 // check lists the launch checks, failed ones first.
 func (c *Campaigns) check(r *ui.Request, o *one) {
-	for _, x := range launchChecks(r.Words) {
+	for _, x := range launchChecks(r.Texts) {
 		failed := slices.ContainsFunc(o.Blockers, func(b launchcheck.Blocker) bool { return b.Code == x.Code })
 		if !failed && x.Passed == "" {
 			continue
@@ -185,54 +185,54 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 	if err != nil {
 		return err
 	}
-	o.Funnel = funnel(r.Words, o.Progress.Counters, facts.Tried, judged, successful, k.ID)
-	o.Forecast = forecastText(r.Words, facts.Forecast(o.Progress), now, ui.DatesOf(r.Member))
+	o.Funnel = funnel(r.Texts, o.Progress.Counters, facts.Tried, judged, successful, k.ID)
+	o.Forecast = forecastText(r.Texts, facts.Forecast(o.Progress), now, ui.DatesOf(r.Member))
 	if o.Progress.Counters.Failed > 0 {
 		if o.Faulted, err = c.API.Store.Contacts.CountFaulted(r.Context(), r.DB(), k.ID); err != nil {
 			return err
 		}
 	}
-	o.Why = explain(r.Words, k, o.Progress, o.Blockers)
-	o.Held, o.Left = counts(r.Words, "campaigns.wait", o.Progress.HeldReasons), counts(r.Words, "campaigns.skip", o.Progress.SuppressedReasons)
-	o.Outcomes, o.Tiles = outcomes(r.Words, o.Progress.Counters), tiles(r.Words, o.Progress, k.ID)
-	o.Cost, o.Budget = costOf(o.Progress), budgetOf(r.Words, o.Progress)
+	o.Why = explain(r.Texts, k, o.Progress, o.Blockers)
+	o.Held, o.Left = counts(r.Texts, "campaigns.wait", o.Progress.HeldReasons), counts(r.Texts, "campaigns.skip", o.Progress.SuppressedReasons)
+	o.Outcomes, o.Tiles = outcomes(r.Texts, o.Progress.Counters), tiles(r.Texts, o.Progress, k.ID)
+	o.Cost, o.Budget = costOf(o.Progress), budgetOf(r.Texts, o.Progress)
 	if !o.Over {
 		dials, fault := c.API.Store.Attempts.PerMinute(r.Context(), r.DB(), k.ID, paceMinutes, now)
 		if fault != nil {
 			return fault
 		}
-		o.Pace = pace(r.Words, dials, k.CallsPerMinute)
+		o.Pace = pace(r.Texts, dials, k.CallsPerMinute)
 	}
 	hours, err := c.API.Store.Attempts.PerHour(r.Context(), r.DB(), k, hoursAttempts)
 	if err != nil {
 		return err
 	}
-	o.Hours, o.Dialed = byHour(r.Words, hours, ui.DatesOf(r.Member))
+	o.Hours, o.Dialed = byHour(r.Texts, hours, ui.DatesOf(r.Member))
 	return nil
 }
 
-func pace(words *ui.Words, dials []int, asked int) template.HTML {
+func pace(texts *ui.Texts, dials []int, asked int) template.HTML {
 	all := make([]chart.Column, len(dials))
 	for i, n := range dials {
 		ago := len(dials) - 1 - i
-		all[i] = chart.Column{Title: words.T("campaigns.pace.minute", "count", n, "minutes", ago), N: n}
+		all[i] = chart.Column{Title: texts.T("campaigns.pace.minute", "count", n, "minutes", ago), N: n}
 		switch {
 		case ago == 0:
-			all[i].Label, all[i].Title = "now", words.T("campaigns.pace.last_minute", "count", n)
+			all[i].Label, all[i].Title = "now", texts.T("campaigns.pace.last_minute", "count", n)
 		case ago%5 == 0:
 			all[i].Label = fmt.Sprintf("−%d", ago)
 		}
 	}
 	return chart.Columns(
-		words.T("campaigns.pace.title", "minutes", len(dials), "pace", asked),
+		texts.T("campaigns.pace.title", "minutes", len(dials), "pace", asked),
 		"pace", all, asked,
 	)
 }
 
-func byHour(words *ui.Words, hours []store.HourStats, dates ui.Dates) (template.HTML, int) {
+func byHour(texts *ui.Texts, hours []store.HourStats, dates ui.Dates) (template.HTML, int) {
 	all, n := make([]chart.Column, 24), 0
 	for i := range all {
-		all[i] = chart.Column{Title: words.T("campaigns.hours.none", "from", dates.Hour(i), "to", dates.Hour(i+1))}
+		all[i] = chart.Column{Title: texts.T("campaigns.hours.none", "from", dates.Hour(i), "to", dates.Hour(i+1))}
 		if i%3 == 0 {
 			all[i].Label = dates.Hour(i)
 		}
@@ -242,48 +242,48 @@ func byHour(words *ui.Words, hours []store.HourStats, dates ui.Dates) (template.
 			continue
 		}
 		all[h.Hour].N, all[h.Hour].Part = h.Dialed, h.Answered
-		all[h.Hour].Title = words.T("campaigns.hours.some", "from", dates.Hour(h.Hour), "to", dates.Hour(h.Hour+1),
+		all[h.Hour].Title = texts.T("campaigns.hours.some", "from", dates.Hour(h.Hour), "to", dates.Hour(h.Hour+1),
 			"dialed", h.Dialed, "answered", h.Answered)
 		n += h.Dialed
 	}
-	return chart.Columns(words.T("campaigns.hours.title"), "hours", all, 0), n
+	return chart.Columns(texts.T("campaigns.hours.title"), "hours", all, 0), n
 }
 
-func outcomes(words *ui.Words, c progress.Counters) []outcome {
+func outcomes(texts *ui.Texts, c progress.Counters) []outcome {
 	var all []outcome
 	for _, x := range []struct {
 		label string
 		n     int
 	}{
-		{words.T("campaigns.outcome.answered"), c.Answered},
-		{words.T("campaigns.outcome.voicemail"), c.Voicemail},
-		{words.T("campaigns.outcome.ivr"), c.IVR},
-		{words.T("campaigns.outcome.no_answer"), c.NoAnswer},
-		{words.T("campaigns.outcome.busy"), c.Busy},
-		{words.T("campaigns.outcome.declined"), c.Declined},
-		{words.T("campaigns.outcome.failed"), c.Failed},
-		{words.T("campaigns.outcome.in_progress"), c.InProgress},
+		{texts.T("campaigns.outcome.answered"), c.Answered},
+		{texts.T("campaigns.outcome.voicemail"), c.Voicemail},
+		{texts.T("campaigns.outcome.ivr"), c.IVR},
+		{texts.T("campaigns.outcome.no_answer"), c.NoAnswer},
+		{texts.T("campaigns.outcome.busy"), c.Busy},
+		{texts.T("campaigns.outcome.declined"), c.Declined},
+		{texts.T("campaigns.outcome.failed"), c.Failed},
+		{texts.T("campaigns.outcome.in_progress"), c.InProgress},
 	} {
 		if x.n > 0 {
 			all = append(all, outcome{
 				x.label, x.n,
-				chart.Meter(words.T("campaigns.outcome.share", "count", x.n, "total", c.Attempts), x.n, c.Attempts),
+				chart.Meter(texts.T("campaigns.outcome.share", "count", x.n, "total", c.Attempts), x.n, c.Attempts),
 			})
 		}
 	}
 	return all
 }
 
-func consent(words *ui.Words, tier string) string {
+func consent(texts *ui.Texts, tier string) string {
 	if tier == "pewc" {
-		return words.T("campaigns.consent.written")
+		return texts.T("campaigns.consent.written")
 	}
-	return words.T("campaigns.consent.express")
+	return texts.T("campaigns.consent.express")
 }
 
-func shifts(words *ui.Words, all []campaigns.Shift, dates ui.Dates) []string {
+func shifts(texts *ui.Texts, all []campaigns.Shift, dates ui.Dates) []string {
 	var out []string
-	names := ui.Weekdays(words)
+	names := ui.Weekdays(texts)
 	for _, s := range all {
 		text := ""
 		for i := 0; i < len(s.Days); {
@@ -305,37 +305,37 @@ func shifts(words *ui.Words, all []campaigns.Shift, dates ui.Dates) []string {
 	return out
 }
 
-func retryText(words *ui.Words, k campaigns.Campaign) string {
+func retryText(texts *ui.Texts, k campaigns.Campaign) string {
 	switch {
 	case len(k.Retry.Rules) > 0:
-		return words.T("campaigns.retries.rules", "attempts", k.Retry.Attempts, "rules", len(k.Retry.Rules))
+		return texts.T("campaigns.retries.rules", "attempts", k.Retry.Attempts, "rules", len(k.Retry.Rules))
 	case k.Retry.Attempts <= 1:
-		return words.T("campaigns.retries.none")
+		return texts.T("campaigns.retries.none")
 	default:
-		return words.T("campaigns.retries.interval", "attempts", k.Retry.Attempts, "minutes", k.Retry.Interval/60)
+		return texts.T("campaigns.retries.interval", "attempts", k.Retry.Attempts, "minutes", k.Retry.Interval/60)
 	}
 }
 
-func warning(words *ui.Words, w launchcheck.Warning) string {
-	text := words.Label("campaigns.warning", w.Code)
+func warning(texts *ui.Texts, w launchcheck.Warning) string {
+	text := texts.Label("campaigns.warning", w.Code)
 	switch {
 	case w.Code == launchcheck.FrequencyActive && w.Daily != nil && w.Rolling7d != nil:
-		text += " " + words.T("campaigns.warning.detail.caps", "day", most(words, *w.Daily), "week", most(words, *w.Rolling7d))
+		text += " " + texts.T("campaigns.warning.detail.caps", "day", most(texts, *w.Daily), "week", most(texts, *w.Rolling7d))
 	case w.Count > 0:
 		text += fmt.Sprintf(" (%d)", w.Count)
 	case w.Unscreened > 0:
 		text += fmt.Sprintf(" (%d)", w.Unscreened)
 	case w.AgeDays > 0:
-		text += " " + words.T("campaigns.warning.detail.age", "days", w.AgeDays)
+		text += " " + texts.T("campaigns.warning.detail.age", "days", w.AgeDays)
 	case w.RouteLimit > 0:
-		text += " " + words.T("campaigns.warning.detail.limit", "limit", w.RouteLimit)
+		text += " " + texts.T("campaigns.warning.detail.limit", "limit", w.RouteLimit)
 	}
 	return text
 }
 
-func most(words *ui.Words, n int) string {
+func most(texts *ui.Texts, n int) string {
 	if n == 0 {
-		return words.T("campaigns.warning.detail.any_number")
+		return texts.T("campaigns.warning.detail.any_number")
 	}
 	return fmt.Sprint(n)
 }
@@ -345,18 +345,18 @@ type event struct {
 	Action, Actor string
 }
 
-func history(words *ui.Words, all []store.LogEntry) []event {
+func history(texts *ui.Texts, all []store.LogEntry) []event {
 	out := make([]event, len(all))
 	for i, e := range all {
 		out[i] = event{
-			At: e.At, Action: words.Label("campaigns.log", e.Action),
-			Actor: words.T("campaigns.history.by_system", "system", string(e.Via)),
+			At: e.At, Action: texts.Label("campaigns.log", e.Action),
+			Actor: texts.T("campaigns.history.by_system", "system", string(e.Via)),
 		}
 		switch {
 		case e.Actor != "":
-			out[i].Actor = words.T("campaigns.history.by_operator", "actor", e.Actor)
+			out[i].Actor = texts.T("campaigns.history.by_operator", "actor", e.Actor)
 		case e.Via == campaigns.ByAPI:
-			out[i].Actor = words.T("campaigns.history.by_api")
+			out[i].Actor = texts.T("campaigns.history.by_api")
 		}
 	}
 	return out

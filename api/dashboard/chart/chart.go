@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Words has the texts of drawings by key.
-type Words interface {
+// Texts has the texts of drawings by key.
+type Texts interface {
 	T(key string, args ...any) string
 }
 
@@ -23,7 +23,7 @@ type Phase struct {
 }
 
 // Phases returns the phases of a turn in order.
-func Phases(words Words) []Phase {
+func Phases(texts Texts) []Phase {
 	all := []Phase{
 		{Key: "jitter_ms", Class: "p-net"},
 		{Key: "vad_ms", Class: "p-vad"},
@@ -37,7 +37,7 @@ func Phases(words Words) []Phase {
 	}
 	for i := range all {
 		key := "chart.phase." + strings.TrimSuffix(all[i].Key, "_ms")
-		all[i].Label, all[i].Help = words.T(key+".label"), words.T(key+".help")
+		all[i].Label, all[i].Help = texts.T(key+".label"), texts.T(key+".help")
 	}
 	return all
 }
@@ -88,8 +88,8 @@ type Part struct {
 // Turns reads the turns of a call, as the API shows them, and draws each to the scale of the
 // longest answer. The greeting does not count for the scale. Data that cannot be read is left
 // out.
-func Turns(words Words, items []json.RawMessage) []Turn {
-	all, phases := make([]Turn, 0, len(items)), Phases(words)
+func Turns(texts Texts, items []json.RawMessage) []Turn {
+	all, phases := make([]Turn, 0, len(items)), Phases(texts)
 	longest := 1000.0
 	for i, item := range items {
 		var t struct {
@@ -125,7 +125,7 @@ func Turns(words Words, items []json.RawMessage) []Turn {
 	}
 	markSlowest(all)
 	for i := range all {
-		all[i].Bar = bar(words, all[i], longest)
+		all[i].Bar = bar(texts, all[i], longest)
 	}
 	return all
 }
@@ -149,35 +149,35 @@ const width = 1000.0
 func milliseconds(ms float64) string { return fmt.Sprintf("%.0f ms", ms) }
 
 // describe returns a turn in words.
-func describe(words Words, t Turn) string {
-	text := words.T("chart.turn.silent", "turn", t.Number)
+func describe(texts Texts, t Turn) string {
+	text := texts.T("chart.turn.silent", "turn", t.Number)
 	if t.Total > 0 {
-		text = words.T("chart.turn.answered", "turn", t.Number, "time", milliseconds(t.Total))
+		text = texts.T("chart.turn.answered", "turn", t.Number, "time", milliseconds(t.Total))
 	}
 	for _, p := range t.Parts {
-		text += ", " + words.T("chart.turn.phase", "phase", strings.ToLower(p.Label), "time", milliseconds(p.MS))
+		text += ", " + texts.T("chart.turn.phase", "phase", strings.ToLower(p.Label), "time", milliseconds(p.MS))
 	}
 	if t.Disclosure > 0 {
-		text += "; " + words.T("chart.turn.disclosure", "time", t.Disclosed())
+		text += "; " + texts.T("chart.turn.disclosure", "time", t.Disclosed())
 	}
 	return text
 }
 
-func bar(words Words, t Turn, longest float64) template.HTML {
+func bar(texts Texts, t Turn, longest float64) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="bar" viewBox="0 0 %.0f 12" preserveAspectRatio="none" role="img" aria-label="%s">`,
-		width, template.HTMLEscapeString(describe(words, t)))
+		width, template.HTMLEscapeString(describe(texts, t)))
 	x := 0.0
 	for _, p := range t.Parts {
 		w := min(width*p.MS/longest, width-x)
 		fmt.Fprintf(
 			&b, `<rect class="%s" x="%.1f" y="0" width="%.1f" height="12"><title>%s</title></rect>`, p.Class, x, math.Max(w, 1),
-			template.HTMLEscapeString(words.T("chart.bar.phase", "phase", p.Label, "time", milliseconds(p.MS))),
+			template.HTMLEscapeString(texts.T("chart.bar.phase", "phase", p.Label, "time", milliseconds(p.MS))),
 		)
 		x += w
 	}
 	if t.Disclosure > 0 {
-		hatch(&b, x, min(x+width*t.Disclosure/longest, width), words.T("chart.bar.disclosure", "time", t.Disclosed()))
+		hatch(&b, x, min(x+width*t.Disclosure/longest, width), texts.T("chart.bar.disclosure", "time", t.Disclosed()))
 	}
 	b.WriteString("</svg>")
 	return template.HTML(b.String()) //nolint:gosec // what is no number is escaped
@@ -268,7 +268,7 @@ const (
 
 // Timeline draws who spoke when: the caller above, the agent in the middle, and the phases of each response time below.
 // The phases of a turn end where its answer begins, at Turn.At. A script adds the waveform to both lanes.
-func Timeline(words Words, all []Stretch, turns []Turn, seconds float64) template.HTML {
+func Timeline(texts Texts, all []Stretch, turns []Turn, seconds float64) template.HTML {
 	for _, s := range all {
 		seconds = max(seconds, s.End)
 	}
@@ -277,7 +277,7 @@ func Timeline(words Words, all []Stretch, turns []Turn, seconds float64) templat
 	fmt.Fprintf(
 		&b,
 		`<svg class="lanes" viewBox="0 0 %.0f %d" preserveAspectRatio="none" data-seconds="%.3f" role="img" aria-label="%s">`,
-		width, phaseTop+phases+laneTop, seconds, template.HTMLEscapeString(words.T("chart.timeline.title")),
+		width, phaseTop+phases+laneTop, seconds, template.HTMLEscapeString(texts.T("chart.timeline.title")),
 	)
 	for _, y := range []int{laneTop, agentTop} {
 		fmt.Fprintf(&b, `<rect class="lane" x="0" y="%d" width="%.0f" height="%d"/>`, y, width, laneHeight)
@@ -299,7 +299,7 @@ func Timeline(words Words, all []Stretch, turns []Turn, seconds float64) templat
 			fmt.Fprintf(
 				&b, `<rect class="slowest" x="%.2f" y="0" width="%.2f" height="%d"><title>%s</title></rect>`,
 				width*from/seconds, width*(at-from)/seconds, phaseTop+phases+laneTop,
-				template.HTMLEscapeString(words.T("chart.timeline.slowest", "time", milliseconds(t.Total))),
+				template.HTMLEscapeString(texts.T("chart.timeline.slowest", "time", milliseconds(t.Total))),
 			)
 		}
 		for i := len(t.Parts) - 1; i >= 0 && t.At > 0; i-- {
@@ -308,7 +308,7 @@ func Timeline(words Words, all []Stretch, turns []Turn, seconds float64) templat
 			fmt.Fprintf(
 				&b, `<rect class="%s" x="%.2f" y="%d" width="%.2f" height="%d"><title>%s</title></rect>`,
 				p.Class, width*at/seconds, phaseTop, width*p.MS/1000/seconds, phases,
-				template.HTMLEscapeString(words.T("chart.timeline.phase", "turn", t.Number, "phase", p.Label, "time", milliseconds(p.MS))),
+				template.HTMLEscapeString(texts.T("chart.timeline.phase", "turn", t.Number, "phase", p.Label, "time", milliseconds(p.MS))),
 			)
 		}
 	}

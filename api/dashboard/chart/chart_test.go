@@ -14,13 +14,13 @@ import (
 )
 
 // english returns the English texts.
-func english(t *testing.T) Words {
+func english(t *testing.T) Texts {
 	t.Helper()
-	words, err := ui.ReadWords(nil)
+	texts, err := ui.ReadTexts(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return words
+	return texts
 }
 
 // TestPhases checks that each phase has a label and a help text.

@@ -96,14 +96,14 @@ func (l Lists) show(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	p := ui.Page{
-		Template: "show.html", Title: r.Words.T("dnc.show.title"), Lead: r.Words.T("dnc.show.lead"), Data: data,
+		Template: "show.html", Title: r.Texts.T("dnc.show.title"), Lead: r.Texts.T("dnc.show.lead"), Data: data,
 		Actions: []ui.Link{
-			{Label: r.Words.T("dnc.link.upload_list"), Path: "do-not-call/upload"},
-			{Label: r.Words.T("dnc.link.add_number"), Path: "do-not-call/add"},
+			{Label: r.Texts.T("dnc.link.upload_list"), Path: "do-not-call/upload"},
+			{Label: r.Texts.T("dnc.link.add_number"), Path: "do-not-call/add"},
 		},
 	}
 	if r.Root {
-		p.Actions = append(p.Actions, ui.Link{Label: r.Words.T("dnc.link.load_registry"), Path: "do-not-call/registry", Role: operator.Owner})
+		p.Actions = append(p.Actions, ui.Link{Label: r.Texts.T("dnc.link.load_registry"), Path: "do-not-call/registry", Role: operator.Owner})
 	}
 	return p, nil
 }
@@ -123,7 +123,7 @@ func (l Lists) findNumber(r *ui.Request, number string, data map[string]any) err
 	}
 	n, unread := pkg.Read(number)
 	if unread != nil {
-		data["Wrong"] = r.Words.T("dnc.show.invalid", "code", code, "reason", strings.TrimPrefix(unread.Error(), "not a telephone number: "))
+		data["Wrong"] = r.Texts.T("dnc.show.invalid", "code", code, "reason", strings.TrimPrefix(unread.Error(), "not a telephone number: "))
 		return nil
 	}
 	looks, err := l.Catalog.Lookup(r.Context(), code, n.E164)
@@ -135,8 +135,8 @@ func (l Lists) findNumber(r *ui.Request, number string, data map[string]any) err
 	return err
 }
 
-func crumbs(words *ui.Words, more ...ui.Link) []ui.Link {
-	return append([]ui.Link{{Label: words.T("dnc.link.do_not_call"), Path: "do-not-call"}}, more...)
+func crumbs(texts *ui.Texts, more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: texts.T("dnc.link.do_not_call"), Path: "do-not-call"}}, more...)
 }
 
 // perPage is the number of entries per page.
@@ -149,10 +149,10 @@ func (Lists) numbers(r *ui.Request) (ui.Page, error) {
 	}
 	all, next := ui.Paginate(r, all, perPage, func(o dnc.OwnNumber) string { return o.Number })
 	return ui.Page{
-		Template: "numbers.html", Title: r.Words.T("dnc.numbers.title"), Lead: r.Words.T("dnc.numbers.lead"), Crumbs: crumbs(r.Words),
+		Template: "numbers.html", Title: r.Texts.T("dnc.numbers.title"), Lead: r.Texts.T("dnc.numbers.lead"), Crumbs: crumbs(r.Texts),
 		Actions: []ui.Link{
-			{Label: r.Words.T("dnc.link.upload_list"), Path: "do-not-call/upload"},
-			{Label: r.Words.T("dnc.link.add_number"), Path: "do-not-call/add"},
+			{Label: r.Texts.T("dnc.link.upload_list"), Path: "do-not-call/upload"},
+			{Label: r.Texts.T("dnc.link.add_number"), Path: "do-not-call/add"},
 		},
 		Data: map[string]any{"Numbers": all, "Next": next},
 	}, nil
@@ -161,13 +161,13 @@ func (Lists) numbers(r *ui.Request) (ui.Page, error) {
 func (Lists) askAdd(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html",
-		Title:    r.Words.T("dnc.add.submit"),
-		Crumbs:   crumbs(r.Words),
-		Lead:     r.Words.T("dnc.add.lead"),
+		Title:    r.Texts.T("dnc.add.submit"),
+		Crumbs:   crumbs(r.Texts),
+		Lead:     r.Texts.T("dnc.add.lead"),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("dnc.add.submit"), Cancel: r.URL("do-not-call"),
+			Submit: r.Texts.T("dnc.add.submit"), Cancel: r.URL("do-not-call"),
 			Fields: []ui.Field{{
-				Name: "number", Label: r.Words.T("dnc.add.number.label"), Kind: "tel", Placeholder: "+12025550123",
+				Name: "number", Label: r.Texts.T("dnc.add.number.label"), Kind: "tel", Placeholder: "+12025550123",
 				Complete: "off",
 			}},
 		}),
@@ -175,14 +175,14 @@ func (Lists) askAdd(r *ui.Request) (ui.Page, error) {
 }
 
 func (Lists) add(r *ui.Request) (ui.Result, error) {
-	say := r.Words.T("dnc.add.notice")
+	say := r.Texts.T("dnc.add.notice")
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		digits, there, err := dnc.AddNumber(r.Context(), q, r.Org(), r.Text("number"))
 		if errors.Is(err, dnc.ErrNumber) {
 			return operator.Entry{}, ui.Invalid("number", err)
 		}
 		if there {
-			say = r.Words.T("dnc.add.repeated")
+			say = r.Texts.T("dnc.add.repeated")
 			return operator.Entry{}, err
 		}
 		return operator.Entry{Action: "suppression.add", Object: digits}, err
@@ -192,10 +192,10 @@ func (Lists) add(r *ui.Request) (ui.Result, error) {
 
 func (Lists) askTake(r *ui.Request) (ui.Page, error) {
 	return ui.Confirm(r, ui.Page{
-		Title:  r.Words.T("dnc.remove.title", "id", ui.FormatNumber(r.ID())),
-		Crumbs: crumbs(r.Words, ui.Link{Label: r.Words.T("dnc.link.suppression_list"), Path: "do-not-call/numbers"}),
-		Lead:   r.Words.T("dnc.remove.lead"),
-	}, r.Words.T("dnc.remove.submit"), "do-not-call/numbers"), nil
+		Title:  r.Texts.T("dnc.remove.title", "id", ui.FormatNumber(r.ID())),
+		Crumbs: crumbs(r.Texts, ui.Link{Label: r.Texts.T("dnc.link.suppression_list"), Path: "do-not-call/numbers"}),
+		Lead:   r.Texts.T("dnc.remove.lead"),
+	}, r.Texts.T("dnc.remove.submit"), "do-not-call/numbers"), nil
 }
 
 func (Lists) take(r *ui.Request) (ui.Result, error) {
@@ -209,23 +209,23 @@ func (Lists) take(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "suppression.remove", Object: r.ID()}, err
 	})
-	return ui.Result{To: "do-not-call/numbers", Notice: r.Words.T("dnc.remove.notice")}, err
+	return ui.Result{To: "do-not-call/numbers", Notice: r.Texts.T("dnc.remove.notice")}, err
 }
 
-func replaceField(words *ui.Words, what string) ui.Field {
-	return ui.Field{Name: "replace", Label: words.T("dnc.upload.replace.label"), Kind: ui.Checkbox, Help: what}
+func replaceField(texts *ui.Texts, what string) ui.Field {
+	return ui.Field{Name: "replace", Label: texts.T("dnc.upload.replace.label"), Kind: ui.Checkbox, Help: what}
 }
 
 func (Lists) askUpload(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html",
-		Title:    r.Words.T("dnc.upload.submit"),
-		Crumbs:   crumbs(r.Words),
-		Lead:     r.Words.T("dnc.upload.lead"),
+		Title:    r.Texts.T("dnc.upload.submit"),
+		Crumbs:   crumbs(r.Texts),
+		Lead:     r.Texts.T("dnc.upload.lead"),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("dnc.upload.submit"), Cancel: r.URL("do-not-call"), Fields: []ui.Field{
-				{Name: "file", Label: r.Words.T("dnc.upload.file.label"), Kind: ui.File, Help: r.Words.T("dnc.upload.file.help")},
-				replaceField(r.Words, r.Words.T("dnc.upload.replace.help")),
+			Submit: r.Texts.T("dnc.upload.submit"), Cancel: r.URL("do-not-call"), Fields: []ui.Field{
+				{Name: "file", Label: r.Texts.T("dnc.upload.file.label"), Kind: ui.File, Help: r.Texts.T("dnc.upload.file.help")},
+				replaceField(r.Texts, r.Texts.T("dnc.upload.replace.help")),
 				ui.OnceField(),
 			},
 		}),
@@ -247,7 +247,7 @@ func (l Lists) loadOwn(r *ui.Request) (ui.Result, error) {
 	}
 	return ui.Result{
 		To: "do-not-call",
-		Notice: r.Words.T("dnc.upload.notice", "added", r.Words.T("dnc.count.numbers", "count", done.Added), "deleted", done.Deleted, "total",
+		Notice: r.Texts.T("dnc.upload.notice", "added", r.Texts.T("dnc.count.numbers", "count", done.Added), "deleted", done.Deleted, "total",
 			done.Numbers),
 	}, nil
 }
@@ -255,22 +255,22 @@ func (l Lists) loadOwn(r *ui.Request) (ui.Result, error) {
 func (Lists) askRegistry(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
 		Template: "form.html",
-		Title:    r.Words.T("dnc.registry.submit"),
-		Crumbs:   crumbs(r.Words),
-		Lead:     r.Words.T("dnc.registry.lead"),
+		Title:    r.Texts.T("dnc.registry.submit"),
+		Crumbs:   crumbs(r.Texts),
+		Lead:     r.Texts.T("dnc.registry.lead"),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("dnc.registry.submit"), Cancel: r.URL("do-not-call"), Fields: []ui.Field{
+			Submit: r.Texts.T("dnc.registry.submit"), Cancel: r.URL("do-not-call"), Fields: []ui.Field{
 				{
-					Name: "registry", Label: r.Words.T("dnc.registry.registry.label"), Placeholder: "us_national",
-					Help: r.Words.T("dnc.registry.registry.help"),
+					Name: "registry", Label: r.Texts.T("dnc.registry.registry.label"), Placeholder: "us_national",
+					Help: r.Texts.T("dnc.registry.registry.help"),
 				},
-				{Name: "file", Label: r.Words.T("dnc.registry.file.label"), Kind: ui.File, Help: r.Words.T("dnc.registry.file.help")},
+				{Name: "file", Label: r.Texts.T("dnc.registry.file.label"), Kind: ui.File, Help: r.Texts.T("dnc.registry.file.help")},
 				{
-					Name: "areas", Label: r.Words.T("dnc.registry.areas.label"), Optional: true, Placeholder: "212, 646",
-					Help: r.Words.T("dnc.registry.areas.help"),
+					Name: "areas", Label: r.Texts.T("dnc.registry.areas.label"), Optional: true, Placeholder: "212, 646",
+					Help: r.Texts.T("dnc.registry.areas.help"),
 				},
-				{Name: "downloaded", Label: r.Words.T("dnc.registry.downloaded.label"), Kind: "date", Help: r.Words.T("dnc.registry.downloaded.help")},
-				replaceField(r.Words, r.Words.T("dnc.registry.replace.help")),
+				{Name: "downloaded", Label: r.Texts.T("dnc.registry.downloaded.label"), Kind: "date", Help: r.Texts.T("dnc.registry.downloaded.help")},
+				replaceField(r.Texts, r.Texts.T("dnc.registry.replace.help")),
 				ui.OnceField(),
 			},
 		}),
@@ -293,7 +293,7 @@ func (l Lists) loadRegistry(r *ui.Request) (ui.Result, error) {
 	}
 	day, err := time.Parse(time.DateOnly, r.Text("downloaded"))
 	if err != nil {
-		return ui.Result{}, ui.Invalid("downloaded", r.Words.T("dnc.registry.invalid.downloaded"))
+		return ui.Result{}, ui.Invalid("downloaded", r.Texts.T("dnc.registry.invalid.downloaded"))
 	}
 	load.Downloaded = day
 	code, _, _ := strings.Cut(load.Name, "_")
@@ -312,6 +312,6 @@ func (l Lists) loadRegistry(r *ui.Request) (ui.Result, error) {
 	}
 	return ui.Result{
 		To:     "do-not-call",
-		Notice: r.Words.T("dnc.registry.notice", "name", done.Name, "numbers", done.Numbers, "areas", done.Areas),
+		Notice: r.Texts.T("dnc.registry.notice", "name", done.Name, "numbers", done.Numbers, "areas", done.Areas),
 	}, nil
 }

@@ -55,7 +55,7 @@ func (p *report) lines() [][]string {
 		for h, c := range day {
 			line := make([]string, len(head))
 			copy(line, []string{
-				"weekday and hour", fmt.Sprintf("%s %02d:00", ui.Weekdays(p.words)[d], h), "", local(p.from), local(p.to),
+				"weekday and hour", fmt.Sprintf("%s %02d:00", ui.Weekdays(p.texts)[d], h), "", local(p.from), local(p.to),
 				strconv.Itoa(c.calls), strconv.Itoa(c.dialed), strconv.Itoa(c.answered),
 			})
 			all = append(all, line)

@@ -17,7 +17,7 @@ type number struct{ Text, Href string }
 // none is an unknown number.
 func none() number { return number{Text: "–"} }
 
-// firstPlace is a character for private use. A text of words has it, or one of those after it, where a number with a
+// firstPlace is a character for private use. A text has it, or one of those after it, where a number with a
 // link stands: the order of numbers differs between languages.
 const firstPlace = '\ue000'
 
@@ -155,31 +155,31 @@ type change struct {
 }
 
 // relative is the change of an amount. Better is 1 if more is better, -1 if less is, and 0 otherwise.
-func relative(words *ui.Words, now, before float64, better int) change {
+func relative(texts *ui.Texts, now, before float64, better int) change {
 	if before == 0 || math.IsNaN(now) || math.IsNaN(before) {
 		return change{}
 	}
-	return changeOf(words, "live.overview.change.percent", 100*(now-before)/before, better)
+	return changeOf(texts, "live.overview.change.percent", 100*(now-before)/before, better)
 }
 
 // points is the change of a share, in percentage points.
-func points(words *ui.Words, now, before float64, better int) change {
+func points(texts *ui.Texts, now, before float64, better int) change {
 	if math.IsNaN(now) || math.IsNaN(before) {
 		return change{}
 	}
-	return changeOf(words, "live.overview.change.points", 100*(now-before), better)
+	return changeOf(texts, "live.overview.change.points", 100*(now-before), better)
 }
 
 // changeOf describes a change by the text with this key.
-func changeOf(words *ui.Words, key string, by float64, better int) change {
+func changeOf(texts *ui.Texts, key string, by float64, better int) change {
 	form := "%+.1f"
 	if math.Abs(by) >= 100 {
 		form = "%+.0f"
 	}
-	c := change{Text: words.T(key, "change", strings.Replace(fmt.Sprintf(form, by), "-", "−", 1))}
+	c := change{Text: texts.T(key, "change", strings.Replace(fmt.Sprintf(form, by), "-", "−", 1))}
 	switch {
 	case math.Abs(by) < .05:
-		c.Text = words.T("live.overview.change.none")
+		c.Text = texts.T("live.overview.change.none")
 	case by*float64(better) > 0:
 		c.Class = "good"
 	case by*float64(better) < 0:

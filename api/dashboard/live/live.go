@@ -117,17 +117,17 @@ type providerState struct {
 	Text  string
 }
 
-func assess(words *ui.Words, p Provider, now time.Time, dates ui.Dates) providerState {
-	s := providerState{Provider: p, State: "up", Text: words.T("live.provider.healthy")}
+func assess(texts *ui.Texts, p Provider, now time.Time, dates ui.Dates) providerState {
+	s := providerState{Provider: p, State: "up", Text: texts.T("live.provider.healthy")}
 	switch {
 	case p.Probing:
-		s.State, s.Text = "degraded", words.T("live.provider.probing")
+		s.State, s.Text = "degraded", texts.T("live.provider.probing")
 	case p.Open && p.Until.After(now):
-		s.State, s.Text = "down", words.T("live.provider.suspended.until", "time", dates.Second(p.Until))
+		s.State, s.Text = "down", texts.T("live.provider.suspended.until", "time", dates.Second(p.Until))
 	case p.Open:
-		s.State, s.Text = "degraded", words.T("live.provider.suspended.over")
+		s.State, s.Text = "degraded", texts.T("live.provider.suspended.over")
 	case p.Limit > 0 && p.Active >= p.Limit:
-		s.State, s.Text = "degraded", words.T("live.provider.at_limit")
+		s.State, s.Text = "degraded", texts.T("live.provider.at_limit")
 	}
 	return s
 }
@@ -159,13 +159,13 @@ func (l *Live) show(r *ui.Request) (ui.Page, error) {
 	if err == nil {
 		err = l.health(r, &n)
 	}
-	return page(r.Words, n), err
+	return page(r.Texts, n), err
 }
 
-func page(words *ui.Words, n now) ui.Page {
+func page(texts *ui.Texts, n now) ui.Page {
 	return ui.Page{
-		Template: "live.html", Title: words.T("live.title"), Data: n,
-		Actions: []ui.Link{{Label: words.T("live.action.stop_calls"), Path: "campaigns/pause", Danger: true}},
+		Template: "live.html", Title: texts.T("live.title"), Data: n,
+		Actions: []ui.Link{{Label: texts.T("live.action.stop_calls"), Path: "campaigns/pause", Danger: true}},
 	}
 }
 
@@ -179,12 +179,12 @@ func (l *Live) calls(r *ui.Request, n *now) error {
 	for _, c := range all {
 		x := call{Call: c, Number: ui.FormatNumber(c.To), Since: c.CreatedAt.Unix(), Chosen: c.ID == r.Query(chosenCall)}
 		if c.Type == control.Web {
-			x.Number = r.Words.T("live.calls.web_call")
+			x.Number = r.Texts.T("live.calls.web_call")
 		}
 		if c.AnsweredAt != nil {
 			x.Since = c.AnsweredAt.Unix()
 		}
-		x.Response, x.Mark = lastResponse(chart.Turns(r.Words, c.Turns))
+		x.Response, x.Mark = lastResponse(chart.Turns(r.Texts, c.Turns))
 		n.Calls = append(n.Calls, x)
 	}
 	if n.Panel, err = l.panel(r); n.Panel != nil {
@@ -211,37 +211,37 @@ func (l *Live) health(r *ui.Request, n *now) error {
 			if p.OrgID != "" && p.OrgID != r.Org() {
 				continue // another organization's own endpoint
 			}
-			n.Providers = append(n.Providers, assess(r.Words, p, time.Now(), ui.DatesOf(r.Member)))
+			n.Providers = append(n.Providers, assess(r.Texts, p, time.Now(), ui.DatesOf(r.Member)))
 		}
 	}
 	paces, err := l.Campaigns.Paces(r.Context(), r.DB(), r.Org(), 20)
 	for _, p := range paces {
-		label := r.Words.T("live.pace.meter", "dialed", p.Dialed, "target", p.Target)
+		label := r.Texts.T("live.pace.meter", "dialed", p.Dialed, "target", p.Target)
 		n.Paces = append(n.Paces, pace{p, chart.Meter(label, p.Dialed, p.Target)})
 	}
 	return err
 }
 
 func (l *Live) line(x overview.Route, r *ui.Request) line {
-	s := line{Route: x, State: "unknown", Text: r.Words.T("live.trunk.unknown")}
+	s := line{Route: x, State: "unknown", Text: r.Texts.T("live.trunk.unknown")}
 	status := ""
 	if l.TrunkStatus != nil {
 		status = l.TrunkStatus(x.Line.MediaTrunk())
 	}
 	switch {
 	case x.Breaker == "probing":
-		s.State, s.Text = "degraded", r.Words.T("live.trunk.probing")
+		s.State, s.Text = "degraded", r.Texts.T("live.trunk.probing")
 	case x.Breaker == "open" && x.Why == "unreachable", x.Down, status == "down":
-		s.State, s.Text = "down", r.Words.T("live.trunk.unreachable")
+		s.State, s.Text = "down", r.Texts.T("live.trunk.unreachable")
 	case x.Breaker == "open":
-		s.State, s.Text = "down", r.Words.T("live.trunk.paused")
+		s.State, s.Text = "down", r.Texts.T("live.trunk.paused")
 		if x.Probe != nil {
-			s.Text = r.Words.T("live.trunk.paused.until", "time", ui.DatesOf(r.Member).Second(*x.Probe))
+			s.Text = r.Texts.T("live.trunk.paused.until", "time", ui.DatesOf(r.Member).Second(*x.Probe))
 		}
 	case x.InUse >= x.Most:
-		s.State, s.Text = "degraded", r.Words.T("live.trunk.full")
+		s.State, s.Text = "degraded", r.Texts.T("live.trunk.full")
 	case status == "up":
-		s.State, s.Text = "up", r.Words.T("live.trunk.reachable")
+		s.State, s.Text = "up", r.Texts.T("live.trunk.reachable")
 	}
 	return s
 }
@@ -291,7 +291,7 @@ func (l *Live) stream(r *ui.Request) error {
 	}
 	if !ok || l.stopping() {
 		return &ui.ProblemError{
-			Status: http.StatusServiceUnavailable, Title: r.Words.T("live.streams.full.title"), Text: r.Words.T("live.streams.full.text"),
+			Status: http.StatusServiceUnavailable, Title: r.Texts.T("live.streams.full.title"), Text: r.Texts.T("live.streams.full.text"),
 		}
 	}
 	w := http.NewResponseController(r.Writer)
@@ -349,7 +349,7 @@ func (l *Live) send(r *ui.Request, all bool, s *stream) error {
 		s.ready = n.Ready
 	}
 	for _, name := range parts {
-		html, err := r.Part("live", page(r.Words, n), name)
+		html, err := r.Part("live", page(r.Texts, n), name)
 		if err != nil {
 			return err
 		}

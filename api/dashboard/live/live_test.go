@@ -43,7 +43,7 @@ func TestStreamLimits(t *testing.T) {
 }
 
 func TestProvider(t *testing.T) {
-	words, err := ui.ReadWords(nil)
+	texts, err := ui.ReadTexts(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestProvider(t *testing.T) {
 		{Provider{Open: true, Until: now.Add(-time.Hour), Active: 4, Limit: 4}, "degraded", "the next call probes it"},
 		{Provider{Open: true, Probing: true, Until: now.Add(time.Second)}, "degraded", "One call is testing it"},
 	} {
-		s := assess(words, c.p, now, ui.Dates{Zone: time.FixedZone("", 3600)})
+		s := assess(texts, c.p, now, ui.Dates{Zone: time.FixedZone("", 3600)})
 		if s.State != c.state || !strings.Contains(s.Text, c.text) {
 			t.Errorf("%+v is %s: %s", c.p, s.State, s.Text)
 		}

@@ -23,7 +23,7 @@ type report struct {
 	spans
 
 	period        period
-	words         *ui.Words
+	texts         *ui.Texts
 	dates         ui.Dates
 	links         links
 	page          func(path string) string
@@ -63,7 +63,7 @@ type ranked struct {
 
 func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*report, error) {
 	p := &report{
-		period: periodOf(r.Query("period")), words: r.Words, dates: ui.DatesOf(r.Member), links: linksOf(r), page: r.URL, currency: l.Currency,
+		period: periodOf(r.Query("period")), texts: r.Texts, dates: ui.DatesOf(r.Member), links: linksOf(r), page: r.URL, currency: l.Currency,
 	}
 	p.spans = p.period.at(now, p.dates.Zone)
 	var hours []overview.Hour
@@ -85,21 +85,21 @@ func (l *Live) readReport(ctx context.Context, r *ui.Request, now time.Time) (*r
 	p.addHours(hours)
 	p.Agents = p.rank(groups, "agent", names, func(g overview.Group) (string, string) {
 		if g.Agent == "" {
-			return "", r.Words.T("live.ranking.agent.other")
+			return "", r.Texts.T("live.ranking.agent.other")
 		}
-		return g.Agent, r.Words.T("live.ranking.agent.deleted")
+		return g.Agent, r.Texts.T("live.ranking.agent.deleted")
 	})
-	p.Agents.Title = r.Words.T("live.ranking.agent.title")
+	p.Agents.Title = r.Texts.T("live.ranking.agent.title")
 	p.Camps = p.rank(groups, "campaign", names, func(g overview.Group) (string, string) {
 		switch {
 		case g.Agent == "":
-			return "", r.Words.T("live.ranking.campaign.other")
+			return "", r.Texts.T("live.ranking.campaign.other")
 		case g.Campaign == "":
-			return withoutCampaign, r.Words.T("live.ranking.campaign.none")
+			return withoutCampaign, r.Texts.T("live.ranking.campaign.none")
 		}
-		return g.Campaign, r.Words.T("live.ranking.campaign.deleted")
+		return g.Campaign, r.Texts.T("live.ranking.campaign.deleted")
 	})
-	p.Camps.Title = r.Words.T("live.ranking.campaign.title")
+	p.Camps.Title = r.Texts.T("live.ranking.campaign.title")
 	return p, nil
 }
 
@@ -186,7 +186,7 @@ type tile struct {
 }
 
 func (p *report) tiles() []tile {
-	f, now, before, words := p.figures(&p.Total), &p.now, &p.before, p.words
+	f, now, before, texts := p.figures(&p.Total), &p.now, &p.before, p.texts
 	course := func(value func(s *overview.Sums) float64) template.HTML {
 		all := make([]float64, len(p.slots))
 		for i := range p.slots {
@@ -198,33 +198,33 @@ func (p *report) tiles() []tile {
 	cost := func(s *overview.Sums) float64 { return float64(s.CostNano) }
 	return []tile{
 		{
-			Label: words.T("live.tile.calls.label"), Value: f.All(), Of: fill(words.T("live.tile.calls.of", "dialed", place(0)), f.Dialed()),
-			Change: relative(words, calls(now), calls(before), 0), Spark: course(calls),
+			Label: texts.T("live.tile.calls.label"), Value: f.All(), Of: fill(texts.T("live.tile.calls.of", "dialed", place(0)), f.Dialed()),
+			Change: relative(texts, calls(now), calls(before), 0), Spark: course(calls),
 		},
 		{
-			Label: words.T("live.tile.answer_rate.label"), Value: f.AnswerRate(),
-			Of:     fill(words.T("live.tile.answer_rate.of", "answered", place(0), "dialed", place(1)), f.Answered(), f.Dialed()),
-			Change: points(words, answerRate(now), answerRate(before), 1), Spark: course(answerRate),
+			Label: texts.T("live.tile.answer_rate.label"), Value: f.AnswerRate(),
+			Of:     fill(texts.T("live.tile.answer_rate.of", "answered", place(0), "dialed", place(1)), f.Answered(), f.Dialed()),
+			Change: points(texts, answerRate(now), answerRate(before), 1), Spark: course(answerRate),
 		},
 		{
-			Label: words.T("live.tile.success.label"), Value: f.Success(),
-			Of:     fill(words.T("live.tile.success.of", "reached", place(0), "known", place(1)), f.Reached(), f.Known()),
-			Change: points(words, successRate(now), successRate(before), 1), Spark: course(successRate),
+			Label: texts.T("live.tile.success.label"), Value: f.Success(),
+			Of:     fill(texts.T("live.tile.success.of", "reached", place(0), "known", place(1)), f.Reached(), f.Known()),
+			Change: points(texts, successRate(now), successRate(before), 1), Spark: course(successRate),
 		},
 		{
-			Label: words.T("live.tile.response_time.label"), Value: f.P50(), Kind: "p50", Second: f.P95(), Other: "p95",
-			Of:     fill(words.T("live.tile.response_time.of", "count", f.Times.Count(), "turns", place(0)), f.Turns()),
-			Change: relative(words, median(now), median(before), -1), Spark: course(median),
+			Label: texts.T("live.tile.response_time.label"), Value: f.P50(), Kind: "p50", Second: f.P95(), Other: "p95",
+			Of:     fill(texts.T("live.tile.response_time.of", "count", f.Times.Count(), "turns", place(0)), f.Turns()),
+			Change: relative(texts, median(now), median(before), -1), Spark: course(median),
 		},
 		{
-			Label: words.T("live.tile.minutes.label"), Value: f.Minutes(),
-			Of:     fill(words.T("live.tile.minutes.of", "count", f.connected(), "calls", place(0)), f.Connected()),
-			Change: relative(words, minutes(now), minutes(before), 0), Spark: course(minutes),
+			Label: texts.T("live.tile.minutes.label"), Value: f.Minutes(),
+			Of:     fill(texts.T("live.tile.minutes.of", "count", f.connected(), "calls", place(0)), f.Connected()),
+			Change: relative(texts, minutes(now), minutes(before), 0), Spark: course(minutes),
 		},
 		{
-			Label: words.T("live.tile.cost.label"), Kind: p.currency, Value: f.Cost(),
-			Of:     fill(words.T("live.tile.cost.of", "count", f.Costed, "calls", place(0)), f.Priced()),
-			Change: relative(words, cost(now), cost(before), 0), Spark: course(cost),
+			Label: texts.T("live.tile.cost.label"), Kind: p.currency, Value: f.Cost(),
+			Of:     fill(texts.T("live.tile.cost.of", "count", f.Costed, "calls", place(0)), f.Priced()),
+			Change: relative(texts, cost(now), cost(before), 0), Spark: course(cost),
 		},
 	}
 }
@@ -250,9 +250,9 @@ func median(s *overview.Sums) float64 {
 // A legend explains a color.
 type legend struct{ Class, Label string }
 
-func outcomeLegend(words *ui.Words) (all []legend) {
+func outcomeLegend(texts *ui.Texts) (all []legend) {
 	for o := range overview.Outcomes {
-		all = append(all, legend{fmt.Sprintf("o%d", o), words.Label("calls.outcome", o.Key())})
+		all = append(all, legend{fmt.Sprintf("o%d", o), texts.Label("calls.outcome", o.Key())})
 	}
 	return all
 }
@@ -272,7 +272,7 @@ func (p *report) chartSlots(describe func(f figures) string, filters []string) [
 }
 
 func (p *report) outcomes() template.HTML {
-	parts, classes, names := make([][]int, len(p.slots)), []string{}, outcomeLegend(p.words)
+	parts, classes, names := make([][]int, len(p.slots)), []string{}, outcomeLegend(p.texts)
 	for i := range p.slots {
 		parts[i] = p.slots[i].Outcomes[:]
 	}
@@ -280,7 +280,7 @@ func (p *report) outcomes() template.HTML {
 		classes = append(classes, l.Class)
 	}
 	slots := p.chartSlots(func(f figures) string {
-		lines := []string{p.words.T("ui.count.calls", "count", f.Calls)}
+		lines := []string{p.texts.T("ui.count.calls", "count", f.Calls)}
 		for o, n := range f.Outcomes {
 			if n > 0 {
 				lines = append(lines, names[o].Label+": "+ui.Count(n))
@@ -288,7 +288,7 @@ func (p *report) outcomes() template.HTML {
 		}
 		return strings.Join(lines, "\n")
 	}, overFilter())
-	return chart.Stacks(p.words.T("live.chart.outcomes.title"), slots, parts, classes)
+	return chart.Stacks(p.texts.T("live.chart.outcomes.title"), slots, parts, classes)
 }
 
 func (p *report) responses() template.HTML {
@@ -301,16 +301,16 @@ func (p *report) responses() template.HTML {
 	}
 	slots := p.chartSlots(func(f figures) string {
 		if f.Times.Count() == 0 {
-			return p.words.T("live.chart.responses.none")
+			return p.texts.T("live.chart.responses.none")
 		}
-		return p.words.T("live.chart.responses.slot", "median", f.P50().Text, "high", f.P95().Text, "count", f.Times.Count())
+		return p.texts.T("live.chart.responses.slot", "median", f.P50().Text, "high", f.P95().Text, "count", f.Times.Count())
 	}, []string{"has", "response_time"})
 	for i := range slots {
 		if !ranges[i].OK {
 			slots[i].Href = ""
 		}
 	}
-	return chart.Band(p.words.T("live.chart.responses.title"), slots, ranges, func(ms float64) string {
+	return chart.Band(p.texts.T("live.chart.responses.title"), slots, ranges, func(ms float64) string {
 		if ms >= 1000 {
 			return chart.Short(ms/1000) + " s"
 		}
@@ -342,14 +342,14 @@ func (p *report) heat() (all []heatRow) {
 		}
 	}
 	for d, day := range p.week {
-		row := heatRow{Day: ui.Weekdays(p.words)[d]}
+		row := heatRow{Day: ui.Weekdays(p.texts)[d]}
 		for h, c := range day {
 			x := heatCell{
 				number: number{Text: ui.Count(c.calls)}, Level: (heatLevels*c.calls + most - 1) / most,
-				Title: fmt.Sprintf("%s %s–%s\n%s", row.Day, p.dates.Hour(h), p.dates.Hour(h+1), p.words.T("ui.count.calls", "count", c.calls)),
+				Title: fmt.Sprintf("%s %s–%s\n%s", row.Day, p.dates.Hour(h), p.dates.Hour(h+1), p.texts.T("ui.count.calls", "count", c.calls)),
 			}
 			if c.dialed > 0 {
-				x.Title += "\n" + p.words.T("live.chart.heat.answered", "answered", c.answered, "share", percent(share(c.answered, c.dialed)))
+				x.Title += "\n" + p.texts.T("live.chart.heat.answered", "answered", c.answered, "share", percent(share(c.answered, c.dialed)))
 			}
 			if c.calls > 0 {
 				x.Href = p.links.between(p.from, p.to, append(overFilter(), "weekday", fmt.Sprint(d), "hour", fmt.Sprint(h))...)
@@ -396,7 +396,7 @@ type timeRow struct {
 const manyPending = 1000
 
 func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
-	page := ui.Page{Template: "overview.html", Title: r.Words.T("live.overview.title")}
+	page := ui.Page{Template: "overview.html", Title: r.Texts.T("live.overview.title")}
 	has, err := overview.HasCalls(r.Context(), r.DB(), r.Org())
 	if err != nil {
 		return page, err
@@ -426,12 +426,12 @@ func (l *Live) showOverview(r *ui.Request) (ui.Page, error) {
 	}
 	pending, err := overview.Pending(r.Context(), r.DB(), manyPending)
 	o := overviewPage{
-		report: p, Before: r.Words.T("live.period." + p.period.Key + ".before"), Tiles: p.tiles(), Legend: outcomeLegend(r.Words),
+		report: p, Before: r.Texts.T("live.period." + p.period.Key + ".before"), Tiles: p.tiles(), Legend: outcomeLegend(r.Texts),
 		Outcomes: p.outcomes(), Responses: p.responses(), Heat: p.heat(), Late: pending == manyPending, Idle: idle, New: p.before.Calls == 0,
 		Setup: !hidden && !planned, Export: r.URL("overview/export?period=" + p.period.Key),
 	}
 	for _, choice := range periods() {
-		o.Periods = append(o.Periods, tab{r.Words.T("live.period." + choice.Key + ".label"), "?period=" + choice.Key, choice.Key == p.period.Key})
+		o.Periods = append(o.Periods, tab{r.Texts.T("live.period." + choice.Key + ".label"), "?period=" + choice.Key, choice.Key == p.period.Key})
 	}
 	for i := range p.slots {
 		o.Times = append(o.Times, timeRow{p.slotFigures(&p.slots[i]), p.period.name(p.slots[i], p.dates)})

@@ -53,28 +53,28 @@ func (l *Live) panel(r *ui.Request) (*panel, error) {
 		return nil, err
 	}
 	p := &panel{
-		Call: c, Number: cmp.Or(ui.FormatNumber(c.To), r.Words.T("live.calls.web_call")), Since: c.CreatedAt.Unix(),
-		Phases: chart.Phases(r.Words), EndAllowed: !c.Status.Over() && r.May(operator.Operator),
+		Call: c, Number: cmp.Or(ui.FormatNumber(c.To), r.Texts.T("live.calls.web_call")), Since: c.CreatedAt.Unix(),
+		Phases: chart.Phases(r.Texts), EndAllowed: !c.Status.Over() && r.May(operator.Operator),
 	}
 	if c.Type == control.Web {
-		p.Number = r.Words.T("live.calls.web_call")
+		p.Number = r.Texts.T("live.calls.web_call")
 	}
 	if !c.AnsweredAt.IsZero() {
 		p.Since = c.AnsweredAt.Unix()
 	}
 	if c.Reason != "" {
-		p.Why = r.Words.Label("ui.end_reason", string(c.Reason))
+		p.Why = r.Texts.Label("ui.end_reason", string(c.Reason))
 	}
 	lines, turns := l.Calls.View.Call(c, said).Transcript, said.Turns
 	p.More = len(lines) > panelLines || len(turns) > panelTurns
 	for _, s := range lines[max(0, len(lines)-panelLines):] {
 		at := int(s.StartS)
 		p.Lines = append(p.Lines, transcriptLine{
-			Role: string(s.Role), Who: r.Words.Label("ui.role", string(s.Role)), At: fmt.Sprintf("%d:%02d", at/60, at%60),
+			Role: string(s.Role), Who: r.Texts.Label("ui.role", string(s.Role)), At: fmt.Sprintf("%d:%02d", at/60, at%60),
 			Text: s.Text, Interrupted: s.Interrupted,
 		})
 	}
-	p.Turns = chart.Turns(r.Words, turns[max(0, len(turns)-panelTurns):])
+	p.Turns = chart.Turns(r.Texts, turns[max(0, len(turns)-panelTurns):])
 	return p, nil
 }
 

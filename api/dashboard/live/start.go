@@ -125,37 +125,37 @@ func (l *Live) steps(r *ui.Request, s setup) ([]step, error) {
 		return nil, err
 	}
 	agent := l.agentStep(r, s)
-	return []step{marketStep(r.Words, s), carrier, providers, agent, callStep(r.Words, s), campaignStep(r.Words, s)}, nil
+	return []step{marketStep(r.Texts, s), carrier, providers, agent, callStep(r.Texts, s), campaignStep(r.Texts, s)}, nil
 }
 
 // next makes a form return to the page of the steps.
 const next = "?next=start"
 
-func marketStep(words *ui.Words, s setup) step {
+func marketStep(texts *ui.Texts, s setup) step {
 	p := step{
-		Label: words.T("live.start.market.label"), State: stepToDo, Text: words.T("live.start.market.text"),
-		Links: []ui.Link{{Label: words.T("live.start.market.choose"), Path: "market/use" + next, Role: operator.Owner}},
+		Label: texts.T("live.start.market.label"), State: stepToDo, Text: texts.T("live.start.market.text"),
+		Links: []ui.Link{{Label: texts.T("live.start.market.choose"), Path: "market/use" + next, Role: operator.Owner}},
 	}
 	if s.market != "" {
-		p.State, p.Text = stepDone, words.T("live.start.market.done", "market", s.market)
-		p.Links[0].Label = words.T("live.start.market.change")
+		p.State, p.Text = stepDone, texts.T("live.start.market.done", "market", s.market)
+		p.Links[0].Label = texts.T("live.start.market.change")
 	}
 	return p
 }
 
 func (l *Live) carrierStep(r *ui.Request, s setup) step {
-	p := step{Label: r.Words.T("live.start.carrier.label"), State: stepToDo, Text: r.Words.T("live.start.carrier.text")}
+	p := step{Label: r.Texts.T("live.start.carrier.label"), State: stepToDo, Text: r.Texts.T("live.start.carrier.text")}
 	if len(s.trunks)+len(s.routes) == 0 {
-		p.Links = []ui.Link{{Label: r.Words.T("live.start.carrier.choose"), Path: "carriers" + next}}
+		p.Links = []ui.Link{{Label: r.Texts.T("live.start.carrier.choose"), Path: "carriers" + next}}
 		return p
 	}
 	if len(s.routes) == 0 {
-		p.Links = []ui.Link{{Label: r.Words.T("live.start.carrier.add_subgroup"), Path: "trunks/" + s.trunks[0].ID + "/subgroup" + next}}
-		p.fail(r.Words.T("live.start.carrier.no_subgroup", "trunk", s.trunks[0].Name))
+		p.Links = []ui.Link{{Label: r.Texts.T("live.start.carrier.add_subgroup"), Path: "trunks/" + s.trunks[0].ID + "/subgroup" + next}}
+		p.fail(r.Texts.T("live.start.carrier.no_subgroup", "trunk", s.trunks[0].Name))
 		return p
 	}
 	if len(s.trunks) == 0 { // the trunk belongs to another organization
-		p.State, p.Text = stepDone, r.Words.T("live.start.carrier.lent", "trunk", s.routes[0].TrunkName)
+		p.State, p.Text = stepDone, r.Texts.T("live.start.carrier.lent", "trunk", s.routes[0].TrunkName)
 		return p
 	}
 	reasons := []string{}
@@ -165,17 +165,17 @@ func (l *Live) carrierStep(r *ui.Request, s setup) step {
 			state, reason = l.Checks.Carrier(r.Context(), t.MediaTrunk(), false)
 		}
 		if state == "up" {
-			p.State, p.Text = stepDone, r.Words.T("live.start.carrier.done", "trunk", t.Name)
+			p.State, p.Text = stepDone, r.Texts.T("live.start.carrier.done", "trunk", t.Name)
 			return p
 		}
 		if state == "down" {
-			reason = cmp.Or(reason, r.Words.T("live.start.carrier.no_answer"))
-			reasons = append(reasons, r.Words.T("live.start.carrier.down", "trunk", t.Name, "reason", reason))
+			reason = cmp.Or(reason, r.Texts.T("live.start.carrier.no_answer"))
+			reasons = append(reasons, r.Texts.T("live.start.carrier.down", "trunk", t.Name, "reason", reason))
 		}
 	}
-	p.Text = r.Words.T("live.start.carrier.saved", "trunk", s.trunks[0].Name)
-	p.Links = []ui.Link{{Label: r.Words.T("live.start.carrier.edit"), Path: "trunks/" + s.trunks[0].ID + "/edit" + next}}
-	p.Buttons = []ui.Link{{Label: r.Words.T("live.start.carrier.check"), Path: "start/carrier"}}
+	p.Text = r.Texts.T("live.start.carrier.saved", "trunk", s.trunks[0].Name)
+	p.Links = []ui.Link{{Label: r.Texts.T("live.start.carrier.edit"), Path: "trunks/" + s.trunks[0].ID + "/edit" + next}}
+	p.Buttons = []ui.Link{{Label: r.Texts.T("live.start.carrier.check"), Path: "start/carrier"}}
 	if len(reasons) > 0 {
 		p.fail(sentence(strings.Join(reasons, "; ")))
 	}
@@ -183,19 +183,19 @@ func (l *Live) carrierStep(r *ui.Request, s setup) step {
 }
 
 func (l *Live) providerStep(r *ui.Request, s setup) (step, error) {
-	e, none := s.draft.Speech, r.Words.T("live.start.providers.none")
+	e, none := s.draft.Speech, r.Texts.T("live.start.providers.none")
 	p := step{
-		Label: r.Words.T("live.start.providers.label"), State: stepToDo,
-		Text: r.Words.T("live.start.providers.text",
+		Label: r.Texts.T("live.start.providers.label"), State: stepToDo,
+		Text: r.Texts.T("live.start.providers.text",
 			"asr", cmp.Or(e.ASR.Provider, none), "llm", cmp.Or(e.LLM.Provider, none), "tts", cmp.Or(e.TTS.Provider, none)),
 	}
 	if slices.Contains([]string{e.ASR.Provider, e.LLM.Provider, e.TTS.Provider}, "fake") {
-		p.Text += " " + r.Words.T("live.start.providers.fake")
+		p.Text += " " + r.Texts.T("live.start.providers.fake")
 	}
 	if l.Agents == nil || l.Checks == nil {
 		return p, nil
 	}
-	p.Buttons = []ui.Link{{Label: r.Words.T("live.start.providers.test"), Path: "start/providers"}}
+	p.Buttons = []ui.Link{{Label: r.Texts.T("live.start.providers.test"), Path: "start/providers"}}
 	engines := s.draft
 	engines.Tools = nil // tools are not part of this step
 	if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), engines); err != nil {
@@ -221,17 +221,17 @@ func sentence(text string) string {
 }
 
 func (l *Live) agentStep(r *ui.Request, s setup) step {
-	p := step{Label: r.Words.T("live.start.agent.label"), State: stepToDo, Text: r.Words.T("live.start.agent.text")}
+	p := step{Label: r.Texts.T("live.start.agent.label"), State: stepToDo, Text: r.Texts.T("live.start.agent.text")}
 	if s.agent == nil {
-		p.Buttons = []ui.Link{{Label: r.Words.T("live.start.agent.create"), Path: "start/agent"}}
-		p.Links = []ui.Link{{Label: r.Words.T("live.start.agent.write"), Path: "agents/new" + next}}
+		p.Buttons = []ui.Link{{Label: r.Texts.T("live.start.agent.create"), Path: "start/agent"}}
+		p.Links = []ui.Link{{Label: r.Texts.T("live.start.agent.write"), Path: "agents/new" + next}}
 		return p
 	}
 	at := "agents/" + s.agent.ID
-	p.Links = []ui.Link{{Label: r.Words.T("live.start.agent.edit", "agent", s.agent.Name), Path: at + "/edit" + next}}
+	p.Links = []ui.Link{{Label: r.Texts.T("live.start.agent.edit", "agent", s.agent.Name), Path: at + "/edit" + next}}
 	if s.agent.Published == 0 {
-		p.Text = r.Words.T("live.start.agent.draft", "agent", s.agent.Name)
-		publish := ui.Link{Label: r.Words.T("live.start.agent.publish", "agent", s.agent.Name), Path: at + "/publish" + next}
+		p.Text = r.Texts.T("live.start.agent.draft", "agent", s.agent.Name)
+		publish := ui.Link{Label: r.Texts.T("live.start.agent.publish", "agent", s.agent.Name), Path: at + "/publish" + next}
 		p.Links = append([]ui.Link{publish}, p.Links...)
 		if l.Agents != nil {
 			if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), s.draft); err != nil {
@@ -240,47 +240,47 @@ func (l *Live) agentStep(r *ui.Request, s setup) step {
 		}
 		return p
 	}
-	p.State, p.Text = stepDone, r.Words.T("live.start.agent.done", "agent", s.agent.Name)
+	p.State, p.Text = stepDone, r.Texts.T("live.start.agent.done", "agent", s.agent.Name)
 	if len(s.routes) > 0 && !slices.ContainsFunc(s.routes, func(x trunks.Route) bool { return slices.Contains(x.Agents, s.agent.Name) }) {
-		p.Buttons = []ui.Link{{Label: r.Words.T("live.start.agent.allow", "agent", s.agent.Name), Path: "start/attach"}}
+		p.Buttons = []ui.Link{{Label: r.Texts.T("live.start.agent.allow", "agent", s.agent.Name), Path: "start/attach"}}
 		p.Seen = new(r.Seen(s.firstRoute()))
-		p.fail(r.Words.T("live.start.agent.no_subgroup"))
+		p.fail(r.Texts.T("live.start.agent.no_subgroup"))
 	}
 	return p
 }
 
-func callStep(words *ui.Words, s setup) step {
-	p := step{Label: words.T("live.start.call.label"), State: stepToDo, Text: words.T("live.start.call.needs")}
+func callStep(texts *ui.Texts, s setup) step {
+	p := step{Label: texts.T("live.start.call.label"), State: stepToDo, Text: texts.T("live.start.call.needs")}
 	if s.agent != nil && s.agent.Published > 0 && len(s.routes) > 0 {
-		p.Text = words.T("live.start.call.text")
-		p.Links = []ui.Link{{Label: words.T("live.start.call.test"), Path: "agents/" + s.agent.ID + "/call" + next}}
+		p.Text = texts.T("live.start.call.text")
+		p.Links = []ui.Link{{Label: texts.T("live.start.call.test"), Path: "agents/" + s.agent.ID + "/call" + next}}
 	}
 	if s.newest != nil {
-		p.Links = append(p.Links, ui.Link{Label: words.T("live.start.call.open"), Path: "calls/" + s.newest.ID, Role: operator.Viewer})
+		p.Links = append(p.Links, ui.Link{Label: texts.T("live.start.call.open"), Path: "calls/" + s.newest.ID, Role: operator.Viewer})
 	}
 	if s.answered {
-		p.State, p.Text = stepDone, words.T("live.start.call.done")
+		p.State, p.Text = stepDone, texts.T("live.start.call.done")
 	}
 	switch {
 	case s.isInCall():
-		p.Text = words.T("live.start.call.in_progress")
+		p.Text = texts.T("live.start.call.in_progress")
 	case s.newest != nil && !s.answered:
-		p.fail(words.Label("ui.end_reason", s.newest.Reason))
+		p.fail(texts.Label("ui.end_reason", s.newest.Reason))
 	}
 	return p
 }
 
-func campaignStep(words *ui.Words, s setup) step {
+func campaignStep(texts *ui.Texts, s setup) step {
 	p := step{
-		Label: words.T("live.start.campaign.label"), State: stepToDo, Text: words.T("live.start.campaign.text"),
-		Links: []ui.Link{{Label: words.T("live.start.campaign.new"), Path: "campaigns/new"}},
+		Label: texts.T("live.start.campaign.label"), State: stepToDo, Text: texts.T("live.start.campaign.text"),
+		Links: []ui.Link{{Label: texts.T("live.start.campaign.new"), Path: "campaigns/new"}},
 	}
 	if s.market == "" {
-		p.Text += " " + words.T("live.start.campaign.needs_market")
+		p.Text += " " + texts.T("live.start.campaign.needs_market")
 	}
 	if s.planned {
-		p.State, p.Text = stepDone, words.T("live.start.campaign.done")
-		p.Links = []ui.Link{{Label: words.T("live.start.campaign.open"), Path: "campaigns", Role: operator.Viewer}}
+		p.State, p.Text = stepDone, texts.T("live.start.campaign.done")
+		p.Links = []ui.Link{{Label: texts.T("live.start.campaign.open"), Path: "campaigns", Role: operator.Viewer}}
 	}
 	return p
 }
@@ -311,7 +311,7 @@ func (l *Live) showStart(r *ui.Request) (ui.Page, error) {
 		p.Steps[now].Now = true
 	}
 	return ui.Page{
-		Template: "start.html", Title: r.Words.T("live.start.title"), Lead: r.Words.T("live.start.lead"), Data: p,
+		Template: "start.html", Title: r.Texts.T("live.start.title"), Lead: r.Texts.T("live.start.lead"), Data: p,
 	}, nil
 }
 
@@ -325,12 +325,12 @@ func (l *Live) checkCarrier(r *ui.Request) (ui.Result, error) {
 	for _, t := range all[:min(len(all), mostChecked)] {
 		state, reason := l.Checks.Carrier(r.Context(), t.MediaTrunk(), true)
 		if state == "up" {
-			return ui.Result{To: "start", Notice: r.Words.T("live.start.carrier.checked", "trunk", t.Name)}, nil
+			return ui.Result{To: "start", Notice: r.Texts.T("live.start.carrier.checked", "trunk", t.Name)}, nil
 		}
-		reason = cmp.Or(reason, r.Words.T("live.start.carrier.no_answer_yet"))
-		reasons = append(reasons, r.Words.T("live.start.carrier.not_reached", "trunk", t.Name, "reason", reason))
+		reason = cmp.Or(reason, r.Texts.T("live.start.carrier.no_answer_yet"))
+		reasons = append(reasons, r.Texts.T("live.start.carrier.not_reached", "trunk", t.Name, "reason", reason))
 	}
-	return ui.Result{To: "start", Notice: r.Words.T("live.start.carrier.failed", "reasons", strings.Join(reasons, "; ")), Failed: true}, nil
+	return ui.Result{To: "start", Notice: r.Texts.T("live.start.carrier.failed", "reasons", strings.Join(reasons, "; ")), Failed: true}, nil
 }
 
 // mostChecked limits the trunks that a request checks, one after the other.
@@ -348,7 +348,7 @@ func (l *Live) testProviders(r *ui.Request) (ui.Result, error) {
 	if p.State == stepFailed {
 		return ui.Result{To: "start", Notice: p.Reason, Failed: true}, err
 	}
-	return ui.Result{To: "start", Notice: r.Words.T("live.start.providers.checked")}, err
+	return ui.Result{To: "start", Notice: r.Texts.T("live.start.providers.checked")}, err
 }
 
 // createAgent creates the draft of a first agent.
@@ -372,7 +372,7 @@ func (l *Live) createAgent(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "agent.create", Object: is.ID, After: map[string]any{"name": name}}, err
 	})
-	return ui.Result{To: "start", Notice: r.Words.T("live.start.agent.created")}, err
+	return ui.Result{To: "start", Notice: r.Texts.T("live.start.agent.created")}, err
 }
 
 // attach lets the agent of the steps call through the first subgroup.
@@ -385,7 +385,7 @@ func (l *Live) attach(r *ui.Request) (ui.Result, error) {
 		}
 		x := s.routes[0]
 		if r.Same(s.firstRoute()) != nil {
-			return operator.Entry{}, ui.Invalid("", r.Words.T("live.start.agent.changed", "trunk", x.TrunkName, "subgroup", x.Name))
+			return operator.Entry{}, ui.Invalid("", r.Texts.T("live.start.agent.changed", "trunk", x.TrunkName, "subgroup", x.Name))
 		}
 		ids := []string{s.agent.ID}
 		for _, a := range s.agents {
@@ -393,7 +393,7 @@ func (l *Live) attach(r *ui.Request) (ui.Result, error) {
 				ids = append(ids, a.ID)
 			}
 		}
-		done.Notice = r.Words.T("live.start.agent.allowed", "agent", s.agent.Name, "trunk", x.TrunkName, "subgroup", x.Name)
+		done.Notice = r.Texts.T("live.start.agent.allowed", "agent", s.agent.Name, "trunk", x.TrunkName, "subgroup", x.Name)
 		e := operator.Entry{Action: "subgroup.change", Object: x.ID, After: map[string]any{"name": x.Name, "agent": s.agent.Name}}
 		return e, trunks.Attach(r.Context(), q, r.Org(), x.ID, ids)
 	})
@@ -410,5 +410,5 @@ func (l *Live) hide(r *ui.Request) (ui.Result, error) {
 	if !hidden {
 		return ui.Result{To: "start"}, err
 	}
-	return ui.Result{To: "overview", Notice: r.Words.T("live.start.hidden")}, err
+	return ui.Result{To: "overview", Notice: r.Texts.T("live.start.hidden")}, err
 }

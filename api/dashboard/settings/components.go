@@ -22,7 +22,7 @@ func (Settings) components(r *ui.Request) (ui.Page, error) {
 		{Group: "General", Name: "name", Label: "Name", Value: "Spring renewals"},
 		{Name: "agent", Label: "Agent", Kind: ui.Select, Options: ui.Options("sales", "support"), Help: "The published version is used."},
 		{Group: "Times", Name: "start", Label: "From", Kind: ui.TimeOfDay, Value: "09:00"},
-		{Name: "days", Label: "Days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(r.Words), Values: []string{"0", "1"}},
+		{Name: "days", Label: "Days", Kind: ui.Checkboxes, Options: ui.WeekdayOptions(r.Texts), Values: []string{"0", "1"}},
 		{
 			Name: "budget", Label: "Budget", Kind: ui.Number, Unit: "USD", Optional: true, Min: "0", Value: "-1",
 			Error: "Enter a number of at least 0.",

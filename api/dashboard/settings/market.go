@@ -42,19 +42,19 @@ func (Settings) packages(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	p := ui.Page{
-		Template: "market.html", Title: r.Words.T("settings.market.title"),
-		Lead:    r.Words.T("settings.market.lead"),
-		Actions: []ui.Link{{Label: r.Words.T("settings.link.choose_rules"), Path: "market/use", Role: operator.Owner}},
+		Template: "market.html", Title: r.Texts.T("settings.market.title"),
+		Lead:    r.Texts.T("settings.market.lead"),
+		Actions: []ui.Link{{Label: r.Texts.T("settings.link.choose_rules"), Path: "market/use", Role: operator.Owner}},
 		Data:    map[string]any{"All": shown, "Market": o.Market},
 	}
 	if r.Root {
-		p.Actions = append(p.Actions, ui.Link{Label: r.Words.T("settings.link.install_rules"), Path: "market/install", Role: operator.Owner})
+		p.Actions = append(p.Actions, ui.Link{Label: r.Texts.T("settings.link.install_rules"), Path: "market/install", Role: operator.Owner})
 	}
 	return p, nil
 }
 
-func aboveMarket(words *ui.Words) []ui.Link {
-	return []ui.Link{{Label: words.T("settings.link.market_rules"), Path: "market"}}
+func aboveMarket(texts *ui.Texts) []ui.Link {
+	return []ui.Link{{Label: texts.T("settings.link.market_rules"), Path: "market"}}
 }
 
 func (Settings) askUse(r *ui.Request) (ui.Page, error) {
@@ -63,30 +63,30 @@ func (Settings) askUse(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	all, err := marketstore.List(r.Context(), r.DB())
-	options := []ui.Option{{Value: "", Label: r.Words.T("settings.use.option.none")}}
+	options := []ui.Option{{Value: "", Label: r.Texts.T("settings.use.option.none")}}
 	for _, k := range all {
 		if k.BuiltIn {
 			options = append(options, ui.Option{
 				Value: k.Code,
-				Label: r.Words.T("settings.use.option.built_currently", "code", k.Code, "version", k.Version),
+				Label: r.Texts.T("settings.use.option.built_currently", "code", k.Code, "version", k.Version),
 			})
 		} else {
 			options = append(options, ui.Option{
 				Value: k.Code + " " + k.Version,
-				Label: r.Words.T("settings.use.option.version", "code", k.Code, "version", k.Version),
+				Label: r.Texts.T("settings.use.option.version", "code", k.Code, "version", k.Version),
 			})
 		}
 	}
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("settings.use.title"), Crumbs: aboveMarket(r.Words),
-		Lead: r.Words.T("settings.use.lead"),
+		Template: "form.html", Title: r.Texts.T("settings.use.title"), Crumbs: aboveMarket(r.Texts),
+		Lead: r.Texts.T("settings.use.lead"),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("settings.use.submit"), Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion),
+			Submit: r.Texts.T("settings.use.submit"), Cancel: r.URL("market"), Of: rules(o.Market, o.MarketVersion),
 			Fields: []ui.Field{
 				{
-					Name: "rules", Label: r.Words.T("settings.use.rules.label"), Kind: ui.Select, Value: strings.TrimSpace(o.Market + " " +
+					Name: "rules", Label: r.Texts.T("settings.use.rules.label"), Kind: ui.Select, Value: strings.TrimSpace(o.Market + " " +
 						o.MarketVersion), Options: options,
-					Help: r.Words.T("settings.use.rules.help"),
+					Help: r.Texts.T("settings.use.rules.help"),
 				},
 			},
 		}),
@@ -103,7 +103,7 @@ func (Settings) use(r *ui.Request) (ui.Result, error) {
 		if code != "" && !slices.ContainsFunc(all, func(k marketstore.Info) bool {
 			return k.Code == code && (k.BuiltIn && chosen == "" || !k.BuiltIn && k.Version == chosen)
 		}) {
-			return operator.Entry{}, ui.Invalid("rules", r.Words.T("settings.use.invalid.rules"))
+			return operator.Entry{}, ui.Invalid("rules", r.Texts.T("settings.use.invalid.rules"))
 		}
 		o, fault := apikeys.ReadOrganization(r.Context(), q, r.Org())
 		if fault != nil {
@@ -117,7 +117,7 @@ func (Settings) use(r *ui.Request) (ui.Result, error) {
 			Action: "organization.market", Object: r.Org(), Before: before, After: after,
 		}, marketstore.Assign(r.Context(), q, r.Org(), code, chosen)
 	})
-	return ui.Result{To: "market", Notice: r.Words.T("settings.use.notice")}, err
+	return ui.Result{To: "market", Notice: r.Texts.T("settings.use.notice")}, err
 }
 
 // rules are the market rules in the audit log.
@@ -127,13 +127,13 @@ func rules(code, version string) map[string]any {
 
 func (Settings) askInstall(r *ui.Request) (ui.Page, error) {
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("settings.install.title"), Crumbs: aboveMarket(r.Words),
-		Lead: r.Words.T("settings.install.lead"),
+		Template: "form.html", Title: r.Texts.T("settings.install.title"), Crumbs: aboveMarket(r.Texts),
+		Lead: r.Texts.T("settings.install.lead"),
 		Data: r.Form(
 			ui.Form{
-				Submit: r.Words.T("settings.install.submit"),
+				Submit: r.Texts.T("settings.install.submit"),
 				Cancel: r.URL("market"),
-				Fields: []ui.Field{{Name: "file", Label: r.Words.T("settings.install.file.label"), Kind: ui.File}},
+				Fields: []ui.Field{{Name: "file", Label: r.Texts.T("settings.install.file.label"), Kind: ui.File}},
 			},
 		),
 	}, nil
@@ -147,7 +147,7 @@ func (Settings) install(r *ui.Request) (ui.Result, error) {
 	defer remove()
 	read, err := marketstore.Open(name)
 	if err != nil {
-		return ui.Result{}, ui.Invalid("file", r.Words.T("settings.install.invalid.file"))
+		return ui.Result{}, ui.Invalid("file", r.Texts.T("settings.install.invalid.file"))
 	}
 	say := ""
 	err = r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
@@ -155,7 +155,7 @@ func (Settings) install(r *ui.Request) (ui.Result, error) {
 		if fault != nil {
 			return operator.Entry{}, ui.InvalidFromApply(fault)
 		}
-		say = r.Words.T("settings.install.installed_organizations_can_choose", "code", p.Code, "version", p.Version)
+		say = r.Texts.T("settings.install.installed_organizations_can_choose", "code", p.Code, "version", p.Version)
 		return operator.Entry{Action: "market.install", Object: p.Code + " " + p.Version}, nil
 	})
 	return ui.Result{To: "market", Notice: say}, err

@@ -67,12 +67,12 @@ func orNew[T any](p **T) {
 func (Settings) show(r *ui.Request) (ui.Page, error) {
 	o, err := apply.Current(r.Context(), r.DB(), r.Org())
 	return ui.Page{
-		Template: "show.html", Title: r.Words.T("settings.show.title"), Lead: r.Words.T("settings.show.lead"),
+		Template: "show.html", Title: r.Texts.T("settings.show.title"), Lead: r.Texts.T("settings.show.lead"),
 		Actions: []ui.Link{
-			{Label: r.Words.T("settings.link.edit"), Path: "settings/edit", Role: operator.Owner},
-			{Label: r.Words.T("settings.link.set_up_calling"), Path: "start"},
+			{Label: r.Texts.T("settings.link.edit"), Path: "settings/edit", Role: operator.Owner},
+			{Label: r.Texts.T("settings.link.set_up_calling"), Path: "start"},
 		},
-		Data: map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions(r.Words)},
+		Data: map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions(r.Texts)},
 	}, err
 }
 
@@ -101,18 +101,18 @@ func (Settings) ask(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("settings.edit.title"), Crumbs: []ui.Link{{
-			Label: r.Words.T("settings.link.settings"),
+		Template: "form.html", Title: r.Texts.T("settings.edit.title"), Crumbs: []ui.Link{{
+			Label: r.Texts.T("settings.link.settings"),
 			Path:  "settings",
 		}},
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("ui.form.save"), Cancel: r.URL("settings"), Fields: fields(r.Words, withDefaults(o)),
+			Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("settings"), Fields: fields(r.Texts, withDefaults(o)),
 			Of: auditView(o),
 		}),
 	}, nil
 }
 
-func fields(words *ui.Words, o apply.Organization) []ui.Field {
+func fields(texts *ui.Texts, o apply.Organization) []ui.Field {
 	onDays := make([]string, len(o.CallingWindow.Days))
 	for i, d := range o.CallingWindow.Days {
 		onDays[i] = strconv.Itoa(d)
@@ -122,94 +122,94 @@ func fields(words *ui.Words, o apply.Organization) []ui.Field {
 	}
 	return slices.Concat([]ui.Field{
 		{
-			Group: words.T("settings.form.group.calling_window"), Name: "timezone", Label: words.T("settings.form.timezone.label"),
+			Group: texts.T("settings.form.group.calling_window"), Name: "timezone", Label: texts.T("settings.form.timezone.label"),
 			Value: *o.Timezone,
-			Help:  words.T("settings.form.timezone.help"),
+			Help:  texts.T("settings.form.timezone.help"),
 		},
 		{
-			Name: "calling_window.days", Label: words.T("settings.form.calling_window_days.label"), Kind: ui.Checkboxes,
-			Options: ui.WeekdayOptions(words), Values: onDays,
+			Name: "calling_window.days", Label: texts.T("settings.form.calling_window_days.label"), Kind: ui.Checkboxes,
+			Options: ui.WeekdayOptions(texts), Values: onDays,
 		},
 		{
-			Name: "calling_window.start", Label: words.T("settings.form.calling_window_start.label"), Kind: ui.TimeOfDay,
+			Name: "calling_window.start", Label: texts.T("settings.form.calling_window_start.label"), Kind: ui.TimeOfDay,
 			Value: o.CallingWindow.Start,
 		},
 		{
-			Name: "calling_window.end", Label: words.T("settings.form.calling_window_end.label"), Kind: ui.TimeOfDay,
+			Name: "calling_window.end", Label: texts.T("settings.form.calling_window_end.label"), Kind: ui.TimeOfDay,
 			Value: dayEnd(o.CallingWindow.End, "24:00", "00:00"),
-			Help:  words.T("settings.form.calling_window_end.help"),
+			Help:  texts.T("settings.form.calling_window_end.help"),
 		},
 		{
-			Group: words.T("settings.form.group.frequency_caps_per"), Name: "frequency_caps.enabled",
-			Label: words.T("settings.form.frequency_caps_enabled.label"), Kind: ui.Select,
-			Value: state(o.FrequencyCaps.Enabled), Options: usually(words.T("settings.form.option.default"), words.T("settings.form.option.on"),
-				words.T("settings.form.option.off")),
+			Group: texts.T("settings.form.group.frequency_caps_per"), Name: "frequency_caps.enabled",
+			Label: texts.T("settings.form.frequency_caps_enabled.label"), Kind: ui.Select,
+			Value: state(o.FrequencyCaps.Enabled), Options: usually(texts.T("settings.form.option.default"), texts.T("settings.form.option.on"),
+				texts.T("settings.form.option.off")),
 		},
-		most("frequency_caps.daily", words.T("settings.form.frequency_caps_daily.label"), "", optional(o.FrequencyCaps.Daily)),
-		most("frequency_caps.rolling_7d", words.T("settings.form.frequency_caps_rolling_7d.label"), "", optional(o.FrequencyCaps.Rolling7D)),
+		most("frequency_caps.daily", texts.T("settings.form.frequency_caps_daily.label"), "", optional(o.FrequencyCaps.Daily)),
+		most("frequency_caps.rolling_7d", texts.T("settings.form.frequency_caps_rolling_7d.label"), "", optional(o.FrequencyCaps.Rolling7D)),
 		{
-			Group: words.T("settings.form.group.do_not_call"), Name: "individual_dnc", Label: words.T("settings.form.individual_dnc.label"),
+			Group: texts.T("settings.form.group.do_not_call"), Name: "individual_dnc", Label: texts.T("settings.form.individual_dnc.label"),
 			Kind:  ui.Select,
 			Value: *o.IndividualDNC, Options: []ui.Option{
-				{Value: "enforce", Label: words.T("settings.form.individual_dnc.enforce")},
-				{Value: "off", Label: words.T("settings.form.individual_dnc.off")},
+				{Value: "enforce", Label: texts.T("settings.form.individual_dnc.enforce")},
+				{Value: "off", Label: texts.T("settings.form.individual_dnc.off")},
 			},
 		},
 		{
-			Name: "require_registry", Label: words.T("settings.form.require_registry.label"), Kind: ui.Checkbox,
+			Name: "require_registry", Label: texts.T("settings.form.require_registry.label"), Kind: ui.Checkbox,
 			Value: ui.CheckboxValue(*o.RequireRegistry),
 		},
-	}, disclosureFields(words, o), []ui.Field{
+	}, disclosureFields(texts, o), []ui.Field{
 		{
-			Group: words.T("settings.form.group.daily_limits"), Name: "limits.daily_calls",
-			Label: words.T("settings.form.limits_daily_calls.label"), Kind: ui.Number, Value: ui.FormatInt(o.Limits.DailyCalls),
-			Optional: true, Min: "0", Help: words.T("settings.form.limits_daily_calls.help"),
+			Group: texts.T("settings.form.group.daily_limits"), Name: "limits.daily_calls",
+			Label: texts.T("settings.form.limits_daily_calls.label"), Kind: ui.Number, Value: ui.FormatInt(o.Limits.DailyCalls),
+			Optional: true, Min: "0", Help: texts.T("settings.form.limits_daily_calls.help"),
 		},
-		most("limits.daily_minutes", words.T("settings.form.limits_daily_minutes.label"), "minutes", ui.FormatInt(o.Limits.DailyMinutes)),
-		most("limits.daily_cost", words.T("settings.form.limits_monthly_cost.label"), words.T("settings.form.unit.providers_trunks"),
+		most("limits.daily_minutes", texts.T("settings.form.limits_daily_minutes.label"), "minutes", ui.FormatInt(o.Limits.DailyMinutes)),
+		most("limits.daily_cost", texts.T("settings.form.limits_monthly_cost.label"), texts.T("settings.form.unit.providers_trunks"),
 			ui.FormatFloat(o.Limits.DailyCost)),
 		{
-			Group: words.T("settings.form.group.monthly_limit"), Name: "limits.monthly_cost",
-			Label: words.T("settings.form.limits_monthly_cost.label"), Kind: ui.Number, Value: ui.FormatFloat(o.Limits.MonthlyCost),
-			Optional: true, Min: "0", Unit: words.T("settings.form.unit.providers_trunks"),
-			Help: words.T("settings.form.limits_monthly_cost.help"),
+			Group: texts.T("settings.form.group.monthly_limit"), Name: "limits.monthly_cost",
+			Label: texts.T("settings.form.limits_monthly_cost.label"), Kind: ui.Number, Value: ui.FormatFloat(o.Limits.MonthlyCost),
+			Optional: true, Min: "0", Unit: texts.T("settings.form.unit.providers_trunks"),
+			Help: texts.T("settings.form.limits_monthly_cost.help"),
 		},
-	}, retentionFields(words, *o.Retention))
+	}, retentionFields(texts, *o.Retention))
 }
 
-func disclosureFields(words *ui.Words, o apply.Organization) []ui.Field {
+func disclosureFields(texts *ui.Texts, o apply.Organization) []ui.Field {
 	return []ui.Field{
 		{
-			Group: words.T("settings.form.disclosures_enabled.label"), Name: "disclosures.enabled",
-			Label: words.T("settings.form.disclosures_enabled.label"), Kind: ui.Select, Value: state(o.Disclosures.Enabled),
-			Options: usually(words.T("settings.form.option.default"), words.T("settings.form.option.on"),
-				words.T("settings.form.option.off")), Help: words.T("settings.form.disclosures_enabled.help"),
+			Group: texts.T("settings.form.disclosures_enabled.label"), Name: "disclosures.enabled",
+			Label: texts.T("settings.form.disclosures_enabled.label"), Kind: ui.Select, Value: state(o.Disclosures.Enabled),
+			Options: usually(texts.T("settings.form.option.default"), texts.T("settings.form.option.on"),
+				texts.T("settings.form.option.off")), Help: texts.T("settings.form.disclosures_enabled.help"),
 		},
 		{
-			Name: "disclosures.agent", Label: words.T("settings.form.disclosures_agent.label"), Value: o.Disclosures.Agent, Optional: true,
-			Help: words.T("settings.form.disclosures_agent.help"),
+			Name: "disclosures.agent", Label: texts.T("settings.form.disclosures_agent.label"), Value: o.Disclosures.Agent, Optional: true,
+			Help: texts.T("settings.form.disclosures_agent.help"),
 		},
 		{
-			Name: "disclosures.organization", Label: words.T("settings.form.disclosures_organization.label"), Value: o.Disclosures.Organization,
+			Name: "disclosures.organization", Label: texts.T("settings.form.disclosures_organization.label"), Value: o.Disclosures.Organization,
 			Optional: true,
 		},
 	}
 }
 
-func retentionFields(words *ui.Words, rules retention.Rules) []ui.Field {
+func retentionFields(texts *ui.Texts, rules retention.Rules) []ui.Field {
 	kept := func(name, label string, n int) ui.Field {
 		return ui.Field{
-			Name: name, Label: label, Kind: ui.Number, Value: ui.FormatInt(n), Optional: true, Unit: words.T("settings.form.unit.days"),
+			Name: name, Label: label, Kind: ui.Number, Value: ui.FormatInt(n), Optional: true, Unit: texts.T("settings.form.unit.days"),
 			Min: strconv.Itoa(retention.MinDays), Max: "3650",
 		}
 	}
-	recordings := kept("retention.recordings_days", words.T("settings.form.retention_recordings_days.label"), rules.Recordings)
-	recordings.Group = words.T("settings.form.group.retention")
-	recordings.Help = words.T("settings.form.retention_recordings_days.help")
+	recordings := kept("retention.recordings_days", texts.T("settings.form.retention_recordings_days.label"), rules.Recordings)
+	recordings.Group = texts.T("settings.form.group.retention")
+	recordings.Help = texts.T("settings.form.retention_recordings_days.help")
 	return []ui.Field{
 		recordings,
-		kept("retention.transcripts_days", words.T("settings.form.retention_transcripts_days.label"), rules.Transcripts),
-		kept("retention.calls_days", words.T("settings.form.retention_calls_days.label"), rules.Calls),
+		kept("retention.transcripts_days", texts.T("settings.form.retention_transcripts_days.label"), rules.Transcripts),
+		kept("retention.calls_days", texts.T("settings.form.retention_calls_days.label"), rules.Calls),
 	}
 }
 
@@ -226,7 +226,7 @@ func readForm(r *ui.Request) (apply.Organization, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			wrong = ui.Invalid(name, r.Words.T("settings.form.invalid.integer"))
+			wrong = ui.Invalid(name, r.Texts.T("settings.form.invalid.integer"))
 		}
 		return &n
 	}
@@ -275,7 +275,7 @@ func readForm(r *ui.Request) (apply.Organization, error) {
 		}
 		cost, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			wrong = ui.Invalid(name, r.Words.T("settings.form.invalid.number"))
+			wrong = ui.Invalid(name, r.Texts.T("settings.form.invalid.number"))
 		}
 		*to = cost
 	}
@@ -304,7 +304,7 @@ func (Settings) change(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "organization.settings", Object: r.Org(), Before: before, After: after}, nil
 	})
-	return ui.Result{To: "settings", Notice: r.Words.T("settings.edit.notice")}, err
+	return ui.Result{To: "settings", Notice: r.Texts.T("settings.edit.notice")}, err
 }
 
 // auditView is an organization's settings in the audit log.

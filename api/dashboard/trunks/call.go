@@ -28,7 +28,7 @@ func callable(r *ui.Request) (t trunks.Trunk, all []ui.Option, err error) {
 			if s.TrunkID == t.ID && a.Published > 0 && slices.Contains(s.Agents, a.Name) {
 				all = append(all, ui.Option{
 					Value: s.ID + " " + a.ID,
-					Label: r.Words.T("trunks.call.option.through", "agent", a.Name, "subgroup", s.Name),
+					Label: r.Texts.T("trunks.call.option.through", "agent", a.Name, "subgroup", s.Name),
 				})
 			}
 		}
@@ -44,15 +44,15 @@ func (Trunks) askCall(r *ui.Request) (ui.Page, error) {
 	if len(all) == 0 {
 		return ui.Page{}, &ui.ProblemError{
 			Status: 409,
-			Title:  r.Words.T("trunks.call.none.title"),
-			Text:   r.Words.T("trunks.call.none.text"),
+			Title:  r.Texts.T("trunks.call.none.title"),
+			Text:   r.Texts.T("trunks.call.none.text"),
 		}
 	}
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("trunks.call.title", "name", t.Name), Crumbs: crumbs(r.Words, trunkLink(t)),
-		Lead: r.Words.T("trunks.call.lead"),
-		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.continue"), Cancel: r.URL("trunks/" + t.ID), Fields: []ui.Field{
-			{Name: "by", Label: r.Words.T("trunks.call.by.label"), Kind: ui.Select, Options: all},
+		Template: "form.html", Title: r.Texts.T("trunks.call.title", "name", t.Name), Crumbs: crumbs(r.Texts, trunkLink(t)),
+		Lead: r.Texts.T("trunks.call.lead"),
+		Data: r.Form(ui.Form{Submit: r.Texts.T("ui.form.continue"), Cancel: r.URL("trunks/" + t.ID), Fields: []ui.Field{
+			{Name: "by", Label: r.Texts.T("trunks.call.by.label"), Kind: ui.Select, Options: all},
 		}}),
 	}, nil
 }
@@ -64,7 +64,7 @@ func (Trunks) call(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	if !slices.ContainsFunc(all, func(o ui.Option) bool { return o.Value == r.Text("by") }) {
-		return ui.Result{}, ui.Invalid("by", r.Words.T("trunks.call.invalid.by"))
+		return ui.Result{}, ui.Invalid("by", r.Texts.T("trunks.call.invalid.by"))
 	}
 	route, agent, _ := strings.Cut(r.Text("by"), " ")
 	return ui.Result{To: "agents/" + agent + "/call?route=" + url.QueryEscape(route)}, nil

@@ -29,8 +29,8 @@ func (Trunks) listCarriers(r *ui.Request) (ui.Page, error) {
 		page.Suffix = "?next=start"
 	}
 	return ui.Page{
-		Template: "carriers.html", Title: r.Words.T("trunks.carriers.title"), Crumbs: crumbs(r.Words), Data: page,
-		Lead: r.Words.T("trunks.carriers.lead"),
+		Template: "carriers.html", Title: r.Texts.T("trunks.carriers.title"), Crumbs: crumbs(r.Texts), Data: page,
+		Lead: r.Texts.T("trunks.carriers.lead"),
 	}, err
 }
 
@@ -62,26 +62,26 @@ func (Trunks) askCarrier(r *ui.Request) (ui.Page, error) {
 	destinations, err := destinationsOf(r, r.DB())
 	fields := []ui.Field{
 		{
-			Name: "username", Label: r.Words.T("trunks.carrier.username.label"), Optional: true, Complete: "off",
-			Help: r.Words.T("trunks.carrier.username.help"),
+			Name: "username", Label: r.Texts.T("trunks.carrier.username.label"), Optional: true, Complete: "off",
+			Help: r.Texts.T("trunks.carrier.username.help"),
 		},
 		{
-			Name: "password", Label: r.Words.T("trunks.carrier.password.label"), Kind: ui.Password, Optional: true, Complete: "new-password",
-			Help: r.Words.T("trunks.carrier.password.help"),
+			Name: "password", Label: r.Texts.T("trunks.carrier.password.label"), Kind: ui.Password, Optional: true, Complete: "new-password",
+			Help: r.Texts.T("trunks.carrier.password.help"),
 		},
-		lines("caller_numbers", r.Words.T("trunks.carrier.caller_numbers.label"), 3, "", "+12025550100",
-			r.Words.T("trunks.carrier.caller_numbers.help")),
+		lines("caller_numbers", r.Texts.T("trunks.carrier.caller_numbers.label"), 3, "", "+12025550100",
+			r.Texts.T("trunks.carrier.caller_numbers.help")),
 	}
 	fields[2].Optional = false
 	if c.Trunk.Proxy == nil {
 		proxy := ui.Field{
-			Name: "proxy", Label: r.Words.T("trunks.carrier.proxy.label"), Code: true, Placeholder: "sip:sip.carrier.example",
-			Help: r.Words.T("trunks.carrier.proxy.help", "proxy", c.Proxy),
+			Name: "proxy", Label: r.Texts.T("trunks.carrier.proxy.label"), Code: true, Placeholder: "sip:sip.carrier.example",
+			Help: r.Texts.T("trunks.carrier.proxy.help", "proxy", c.Proxy),
 		}
 		fields = append([]ui.Field{proxy}, fields...)
 	}
 	page := carrierPage{Carrier: c, Form: r.Form(ui.Form{
-		Submit: r.Words.T("trunks.carrier.submit"), Cancel: r.URL("carriers"),
+		Submit: r.Texts.T("trunks.carrier.submit"), Cancel: r.URL("carriers"),
 		Fields: fields,
 	})}
 	for _, f := range c.Facts {
@@ -90,9 +90,9 @@ func (Trunks) askCarrier(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	return ui.Page{
-		Template: "carrier.html", Title: c.Title, Data: page, Crumbs: crumbs(r.Words,
-			ui.Link{Label: r.Words.T("trunks.link.connect_carrier"), Path: "carriers"}),
-		Lead: r.Words.T("trunks.carrier.lead", "destinations", strings.Join(destinations, ", ")),
+		Template: "carrier.html", Title: c.Title, Data: page, Crumbs: crumbs(r.Texts,
+			ui.Link{Label: r.Texts.T("trunks.link.connect_carrier"), Path: "carriers"}),
+		Lead: r.Texts.T("trunks.carrier.lead", "destinations", strings.Join(destinations, ", ")),
 	}, err
 }
 
@@ -115,19 +115,19 @@ func (Trunks) connect(r *ui.Request) (ui.Result, error) {
 	t := apply.Trunk{Username: &user, CallerNumbers: splitList(r, "caller_numbers")}
 	if c.Trunk.Proxy == nil {
 		if t.Proxy = &proxy; proxy == "" {
-			return ui.Result{}, ui.Invalid("proxy", r.Words.T("ui.field.required"))
+			return ui.Result{}, ui.Invalid("proxy", r.Texts.T("ui.field.required"))
 		}
 	}
 	if p := media.Secret(r.Raw("password")); p != "" {
 		t.Password = &p
 	}
 	if len(*t.CallerNumbers) == 0 {
-		return ui.Result{}, ui.Invalid("caller_numbers", r.Words.T("trunks.carrier.invalid.caller_numbers"))
+		return ui.Result{}, ui.Invalid("caller_numbers", r.Texts.T("trunks.carrier.invalid.caller_numbers"))
 	}
 	c.Fill(&t)
 	t.Carrier = &c.Name
 	err = r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) { return saveCarrier(r, q, c, t) })
-	return ui.Result{To: "start", Notice: r.Words.T("trunks.carrier.notice", "title", c.Title)}, err
+	return ui.Result{To: "start", Notice: r.Texts.T("trunks.carrier.notice", "title", c.Title)}, err
 }
 
 // saveCarrier creates the trunk of a carrier profile, and a subgroup for all agents.

@@ -11,31 +11,31 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-func fields(words *ui.Words, t trunks.Trunk) []ui.Field {
-	return slices.Concat(carrierFields(words, t), numberFields(words, t), mediaFields(words, t.Settings), limitFields(words, t))
+func fields(texts *ui.Texts, t trunks.Trunk) []ui.Field {
+	return slices.Concat(carrierFields(texts, t), numberFields(texts, t), mediaFields(texts, t.Settings), limitFields(texts, t))
 }
 
 // newFields are the fields of a new trunk. A carrier profile fills those that stay empty.
-func newFields(words *ui.Words) ([]ui.Field, error) {
+func newFields(texts *ui.Texts) ([]ui.Field, error) {
 	all, err := apply.AllCarriers()
 	if err != nil {
 		return nil, err
 	}
 	profile := ui.Field{
-		Name: "carrier", Label: words.T("trunks.new.carrier.label"), Kind: ui.Select, Options: []ui.Option{{
+		Name: "carrier", Label: texts.T("trunks.new.carrier.label"), Kind: ui.Select, Options: []ui.Option{{
 			Value: "",
-			Label: words.T("trunks.new.option.none"),
+			Label: texts.T("trunks.new.option.none"),
 		}},
-		Help: words.T("trunks.new.carrier.help"),
+		Help: texts.T("trunks.new.carrier.help"),
 	}
 	for _, c := range all {
 		profile.Options = append(profile.Options, ui.Option{Value: c.Name, Label: c.Title})
 	}
-	f := fields(words, trunks.Trunk{})
-	f[0].Optional, f[0].Help = true, words.T("trunks.new.proxy.help")
+	f := fields(texts, trunks.Trunk{})
+	f[0].Optional, f[0].Help = true, texts.T("trunks.new.proxy.help")
 	return slices.Concat([]ui.Field{{
-		Name: "name", Label: words.T("trunks.new.name.label"), Placeholder: "main",
-		Help: words.T("trunks.new.name.help"),
+		Name: "name", Label: texts.T("trunks.new.name.label"), Placeholder: "main",
+		Help: texts.T("trunks.new.name.help"),
 	}, profile}, f), nil
 }
 
@@ -60,7 +60,7 @@ func fillCarrier(r *ui.Request, t *apply.Trunk) error {
 	}
 	c, err := all.Find(name)
 	if err != nil {
-		return ui.Invalid("carrier", r.Words.T("trunks.new.invalid.carrier"))
+		return ui.Invalid("carrier", r.Texts.T("trunks.new.invalid.carrier"))
 	}
 	c.FillEmpty(t)
 	return nil
@@ -72,106 +72,106 @@ func lines(name, label string, rows int, value, example, help string) ui.Field {
 	}
 }
 
-func carrierFields(words *ui.Words, t trunks.Trunk) []ui.Field {
+func carrierFields(texts *ui.Texts, t trunks.Trunk) []ui.Field {
 	s := t.Settings
-	empty := words.T("trunks.form.password.help.none")
+	empty := texts.T("trunks.form.password.help.none")
 	if t.Password != "" {
-		empty = words.T("trunks.form.password.help.keep")
+		empty = texts.T("trunks.form.password.help.keep")
 	}
 	return []ui.Field{
 		{
-			Group: words.T("trunks.form.group.carrier"), Name: "proxy", Label: words.T("trunks.form.proxy.label"), Value: t.Proxy, Code: true,
+			Group: texts.T("trunks.form.group.carrier"), Name: "proxy", Label: texts.T("trunks.form.proxy.label"), Value: t.Proxy, Code: true,
 			Placeholder: "sip:sip.carrier.example;transport=tls",
 		},
-		lines("backups", words.T("trunks.form.backups.label"), 2, strings.Join(s.Backups, "\n"), "", words.T("trunks.form.backups.help")),
-		{Name: "provider", Label: words.T("trunks.form.provider.label"), Value: s.Provider, Optional: true},
-		{Name: "username", Label: words.T("trunks.form.username.label"), Value: t.Username, Optional: true, Complete: "off"},
+		lines("backups", texts.T("trunks.form.backups.label"), 2, strings.Join(s.Backups, "\n"), "", texts.T("trunks.form.backups.help")),
+		{Name: "provider", Label: texts.T("trunks.form.provider.label"), Value: s.Provider, Optional: true},
+		{Name: "username", Label: texts.T("trunks.form.username.label"), Value: t.Username, Optional: true, Complete: "off"},
 		{
-			Name: "password", Label: words.T("trunks.form.password.label"), Kind: ui.Password, Optional: true, Complete: "new-password",
+			Name: "password", Label: texts.T("trunks.form.password.label"), Kind: ui.Password, Optional: true, Complete: "new-password",
 			Help: empty,
 		},
-		{Name: "realm", Label: words.T("trunks.form.realm.label"), Value: s.Realm, Optional: true},
-		lines("signaling_sources", words.T("trunks.form.signaling_sources.label"), 2, strings.Join(s.SignalingSources, "\n"), "203.0.113.0/24",
-			words.T("trunks.form.signaling_sources.help")),
-		ui.CheckboxField("register", words.T("trunks.form.register.label"), s.Register),
+		{Name: "realm", Label: texts.T("trunks.form.realm.label"), Value: s.Realm, Optional: true},
+		lines("signaling_sources", texts.T("trunks.form.signaling_sources.label"), 2, strings.Join(s.SignalingSources, "\n"), "203.0.113.0/24",
+			texts.T("trunks.form.signaling_sources.help")),
+		ui.CheckboxField("register", texts.T("trunks.form.register.label"), s.Register),
 	}
 }
 
-func numberFields(words *ui.Words, t trunks.Trunk) []ui.Field {
+func numberFields(texts *ui.Texts, t trunks.Trunk) []ui.Field {
 	s := t.Settings
-	numbers := lines("caller_numbers", words.T("trunks.form.caller_numbers.label"), 3, strings.Join(t.CallerNumbers, "\n"), "+12025550100",
-		words.T("trunks.form.caller_numbers.help"))
-	numbers.Group = words.T("trunks.form.group.numbers")
+	numbers := lines("caller_numbers", texts.T("trunks.form.caller_numbers.label"), 3, strings.Join(t.CallerNumbers, "\n"), "+12025550100",
+		texts.T("trunks.form.caller_numbers.help"))
+	numbers.Group = texts.T("trunks.form.group.numbers")
 	return []ui.Field{
 		numbers,
-		lines("attest", words.T("trunks.form.attest.label"), 2, ui.FormatPairs(s.Attest), "+12025550100 = A", words.T("trunks.form.attest.help")),
+		lines("attest", texts.T("trunks.form.attest.label"), 2, ui.FormatPairs(s.Attest), "+12025550100 = A", texts.T("trunks.form.attest.help")),
 		{
-			Name: "number_format", Label: words.T("trunks.form.number_format.label"), Kind: ui.Select, Value: s.NumberFormat,
+			Name: "number_format", Label: texts.T("trunks.form.number_format.label"), Kind: ui.Select, Value: s.NumberFormat,
 			Options: []ui.Option{
-				{Value: "", Label: words.T("trunks.form.number_format.digits")},
-				{Value: "e164", Label: words.T("trunks.form.number_format.e164")},
+				{Value: "", Label: texts.T("trunks.form.number_format.digits")},
+				{Value: "e164", Label: texts.T("trunks.form.number_format.e164")},
 			},
 		},
-		{Name: "diversion", Label: words.T("trunks.form.diversion.label"), Value: s.Diversion, Optional: true},
-		ui.CheckboxField("asserted_identity", words.T("trunks.form.asserted_identity.label"), s.AssertedIdentity),
-		ui.CheckboxField("privacy", words.T("trunks.form.privacy.label"), s.Privacy),
+		{Name: "diversion", Label: texts.T("trunks.form.diversion.label"), Value: s.Diversion, Optional: true},
+		ui.CheckboxField("asserted_identity", texts.T("trunks.form.asserted_identity.label"), s.AssertedIdentity),
+		ui.CheckboxField("privacy", texts.T("trunks.form.privacy.label"), s.Privacy),
 	}
 }
 
-func mediaFields(words *ui.Words, s trunks.Settings) []ui.Field {
+func mediaFields(texts *ui.Texts, s trunks.Settings) []ui.Field {
 	return []ui.Field{
 		{
-			Group: words.T("trunks.form.group.media"), Name: "codecs", Label: words.T("trunks.form.codecs.label"),
+			Group: texts.T("trunks.form.group.media"), Name: "codecs", Label: texts.T("trunks.form.codecs.label"),
 			Value: strings.Join(s.Codecs, ", "), Optional: true,
-			Help: words.T("trunks.form.codecs.help"),
+			Help: texts.T("trunks.form.codecs.help"),
 		},
 		{
-			Name: "encryption", Label: words.T("trunks.form.encryption.label"), Kind: ui.Select, Value: s.Encryption,
+			Name: "encryption", Label: texts.T("trunks.form.encryption.label"), Kind: ui.Select, Value: s.Encryption,
 			Options: []ui.Option{
-				{Value: "", Label: words.T("trunks.form.encryption.none")},
-				{Value: "srtp", Label: words.T("trunks.form.encryption.srtp")},
+				{Value: "", Label: texts.T("trunks.form.encryption.none")},
+				{Value: "srtp", Label: texts.T("trunks.form.encryption.srtp")},
 			},
 		},
 		{
-			Name: "dtmf", Label: words.T("trunks.form.dtmf.label"), Kind: ui.Select, Value: s.DTMF,
+			Name: "dtmf", Label: texts.T("trunks.form.dtmf.label"), Kind: ui.Select, Value: s.DTMF,
 			Options: []ui.Option{
-				{Value: "", Label: words.T("trunks.form.dtmf.events")},
-				{Value: "inband", Label: words.T("trunks.form.dtmf.inband")},
+				{Value: "", Label: texts.T("trunks.form.dtmf.events")},
+				{Value: "inband", Label: texts.T("trunks.form.dtmf.inband")},
 			},
 		},
-		lines("media_sources", words.T("trunks.form.media_sources.label"), 2, strings.Join(s.MediaSources, "\n"), "203.0.113.0/24",
-			words.T("trunks.form.media_sources.help")),
+		lines("media_sources", texts.T("trunks.form.media_sources.label"), 2, strings.Join(s.MediaSources, "\n"), "203.0.113.0/24",
+			texts.T("trunks.form.media_sources.help")),
 		{
-			Name: "first_media_timeout_s", Label: words.T("trunks.form.first_media_timeout_s.label"), Kind: ui.Number,
-			Unit:  words.T("trunks.form.unit.seconds"),
+			Name: "first_media_timeout_s", Label: texts.T("trunks.form.first_media_timeout_s.label"), Kind: ui.Number,
+			Unit:  texts.T("trunks.form.unit.seconds"),
 			Value: ui.FormatInt(s.FirstMediaTimeout), Optional: true, Min: "0",
-			Help: words.T("trunks.form.first_media_timeout_s.help"),
+			Help: texts.T("trunks.form.first_media_timeout_s.help"),
 		},
 		{
-			Name: "media_timeout_s", Label: words.T("trunks.form.media_timeout_s.label"), Kind: ui.Number,
-			Unit: words.T("trunks.form.unit.seconds"), Value: ui.FormatInt(s.MediaTimeout),
-			Optional: true, Min: "0", Help: words.T("trunks.form.media_timeout_s.help"),
+			Name: "media_timeout_s", Label: texts.T("trunks.form.media_timeout_s.label"), Kind: ui.Number,
+			Unit: texts.T("trunks.form.unit.seconds"), Value: ui.FormatInt(s.MediaTimeout),
+			Optional: true, Min: "0", Help: texts.T("trunks.form.media_timeout_s.help"),
 		},
-		lines("headers", words.T("trunks.form.headers.label"), 2, ui.FormatPairs(s.Headers), "", words.T("trunks.form.headers.help")),
+		lines("headers", texts.T("trunks.form.headers.label"), 2, ui.FormatPairs(s.Headers), "", texts.T("trunks.form.headers.help")),
 	}
 }
 
-func limitFields(words *ui.Words, t trunks.Trunk) []ui.Field {
+func limitFields(texts *ui.Texts, t trunks.Trunk) []ui.Field {
 	rates := map[string]string{}
 	for prefix, rate := range t.Settings.Rates {
 		rates[prefix] = strconv.FormatFloat(rate, 'f', -1, 64)
 	}
 	return []ui.Field{
 		{
-			Group: words.T("trunks.form.group.limits_cost"), Name: "calls_per_second", Label: words.T("trunks.form.calls_per_second.label"),
+			Group: texts.T("trunks.form.group.limits_cost"), Name: "calls_per_second", Label: texts.T("trunks.form.calls_per_second.label"),
 			Kind:  ui.Number,
-			Value: ui.FormatFloat(t.CallsPerSecond), Optional: true, Min: "0", Help: words.T("trunks.form.calls_per_second.help"),
+			Value: ui.FormatFloat(t.CallsPerSecond), Optional: true, Min: "0", Help: texts.T("trunks.form.calls_per_second.help"),
 		},
 		{
-			Name: "concurrent_calls", Label: words.T("trunks.form.concurrent_calls.label"), Kind: ui.Number,
+			Name: "concurrent_calls", Label: texts.T("trunks.form.concurrent_calls.label"), Kind: ui.Number,
 			Value: ui.FormatInt(t.ConcurrentCalls), Optional: true, Min: "0",
 		},
-		lines("rates", words.T("trunks.form.rates.label"), 3, ui.FormatPairs(rates), "1 = 0.012", words.T("trunks.form.rates.help")),
+		lines("rates", texts.T("trunks.form.rates.label"), 3, ui.FormatPairs(rates), "1 = 0.012", texts.T("trunks.form.rates.help")),
 	}
 }
 
@@ -194,7 +194,7 @@ func number(r *ui.Request, name string) (float64, error) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f >= 0 && f <= 1e6) {
-		return 0, ui.Invalid(name, r.Words.T("trunks.form.invalid.number"))
+		return 0, ui.Invalid(name, r.Texts.T("trunks.form.invalid.number"))
 	}
 	return f, nil
 }
@@ -203,7 +203,7 @@ func number(r *ui.Request, name string) (float64, error) {
 func integer(r *ui.Request, name string) (int, error) {
 	f, err := number(r, name)
 	if err == nil && f != float64(int(f)) {
-		err = ui.Invalid(name, r.Words.T("trunks.form.invalid.integer"))
+		err = ui.Invalid(name, r.Texts.T("trunks.form.invalid.integer"))
 	}
 	return int(f), err
 }
@@ -259,7 +259,7 @@ func readForm(r *ui.Request, name string) (apply.Trunk, error) {
 	for prefix, text := range *rates {
 		rate, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return t, ui.Invalid("rates", r.Words.T("trunks.form.invalid.rates", "prefix", prefix, "text", text))
+			return t, ui.Invalid("rates", r.Texts.T("trunks.form.invalid.rates", "prefix", prefix, "text", text))
 		}
 		(*t.Rates)[prefix] = rate
 	}

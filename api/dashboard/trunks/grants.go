@@ -29,28 +29,28 @@ func (Trunks) askLend(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	p := ui.Page{
-		Template: "form.html", Title: r.Words.T("trunks.lend.title", "name", t.Name), Crumbs: crumbs(r.Words, trunkLink(t)),
-		Lead: r.Words.T("trunks.lend.lead"),
+		Template: "form.html", Title: r.Texts.T("trunks.lend.title", "name", t.Name), Crumbs: crumbs(r.Texts, trunkLink(t)),
+		Lead: r.Texts.T("trunks.lend.lead"),
 	}
 	to := others(r)
 	if len(to) == 0 {
 		return p, &ui.ProblemError{
 			Status: 409,
-			Title:  r.Words.T("trunks.lend.none.title"),
-			Text:   r.Words.T("trunks.lend.none.text"),
+			Title:  r.Texts.T("trunks.lend.none.title"),
+			Text:   r.Texts.T("trunks.lend.none.text"),
 		}
 	}
-	p.Data = r.Form(ui.Form{Submit: r.Words.T("trunks.lend.submit"), Cancel: r.URL("trunks/" + t.ID), Fields: []ui.Field{
-		{Name: "to", Label: r.Words.T("trunks.lend.to.label"), Kind: ui.Select, Options: ui.Options(to...)},
+	p.Data = r.Form(ui.Form{Submit: r.Texts.T("trunks.lend.submit"), Cancel: r.URL("trunks/" + t.ID), Fields: []ui.Field{
+		{Name: "to", Label: r.Texts.T("trunks.lend.to.label"), Kind: ui.Select, Options: ui.Options(to...)},
 		{
-			Name: "caller_numbers", Label: r.Words.T("trunks.lend.caller_numbers.label"), Kind: ui.TextArea, Rows: 3, Code: true,
-			Optional: true, Help: r.Words.T("trunks.lend.caller_numbers.help"),
+			Name: "caller_numbers", Label: r.Texts.T("trunks.lend.caller_numbers.label"), Kind: ui.TextArea, Rows: 3, Code: true,
+			Optional: true, Help: r.Texts.T("trunks.lend.caller_numbers.help"),
 		},
 		{
-			Name: "concurrent_calls", Label: r.Words.T("trunks.lend.concurrent_calls.label"), Kind: ui.Number, Optional: true, Min: "0",
-			Help: r.Words.T("trunks.lend.concurrent_calls.help"),
+			Name: "concurrent_calls", Label: r.Texts.T("trunks.lend.concurrent_calls.label"), Kind: ui.Number, Optional: true, Min: "0",
+			Help: r.Texts.T("trunks.lend.concurrent_calls.help"),
 		},
-		{Name: "calls_per_minute", Label: r.Words.T("trunks.lend.calls_per_minute.label"), Kind: ui.Number, Optional: true, Min: "0"},
+		{Name: "calls_per_minute", Label: r.Texts.T("trunks.lend.calls_per_minute.label"), Kind: ui.Number, Optional: true, Min: "0"},
 	}})
 	return p, nil
 }
@@ -79,7 +79,7 @@ func currentGrants(r *ui.Request, q db.Querier) ([]apply.Grant, []trunks.GrantVi
 func (Trunks) lend(r *ui.Request) (ui.Result, error) {
 	g := apply.Grant{To: r.Text("to"), CallerNumbers: *splitList(r, "caller_numbers")}
 	if !slices.Contains(others(r), g.To) {
-		return ui.Result{}, ui.Invalid("to", r.Words.T("trunks.lend.invalid.to"))
+		return ui.Result{}, ui.Invalid("to", r.Texts.T("trunks.lend.invalid.to"))
 	}
 	var err error
 	if g.ConcurrentCalls, err = integer(r, "concurrent_calls"); err != nil {
@@ -108,7 +108,7 @@ func (Trunks) lend(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "grant.save", Object: t.ID, After: after}, r.Apply(q, apply.Organization{Name: r.Member.Name, Grants: &all})
 	})
-	return ui.Result{To: "trunks/" + r.ID(), Notice: r.Words.T("trunks.lend.notice", "to", g.To)}, err
+	return ui.Result{To: "trunks/" + r.ID(), Notice: r.Texts.T("trunks.lend.notice", "to", g.To)}, err
 }
 
 // readGrant reads the grant of a page and the remaining ones.
@@ -127,9 +127,9 @@ func readGrant(r *ui.Request, q db.Querier) (trunks.GrantView, []apply.Grant, er
 func (Trunks) askEnd(r *ui.Request) (ui.Page, error) {
 	l, _, err := readGrant(r, r.DB())
 	return ui.Confirm(r, ui.Page{
-		Title: r.Words.T("trunks.loan.title", "trunk_name", l.TrunkName), Crumbs: crumbs(r.Words),
-		Lead: strings.TrimSpace(r.Words.T("trunks.loan.lead", "borrower", l.Borrower)),
-	}, r.Words.T("trunks.loan.submit"), "trunks/"+l.TrunkID), err
+		Title: r.Texts.T("trunks.loan.title", "trunk_name", l.TrunkName), Crumbs: crumbs(r.Texts),
+		Lead: strings.TrimSpace(r.Texts.T("trunks.loan.lead", "borrower", l.Borrower)),
+	}, r.Texts.T("trunks.loan.submit"), "trunks/"+l.TrunkID), err
 }
 
 func (Trunks) end(r *ui.Request) (ui.Result, error) {
@@ -144,5 +144,5 @@ func (Trunks) end(r *ui.Request) (ui.Result, error) {
 			Action: "grant.end", Object: l.ID, Before: map[string]any{"trunk": l.TrunkName, "to": l.Borrower},
 		}, r.Apply(q, apply.Organization{Name: r.Member.Name, Grants: &rest})
 	})
-	return ui.Result{To: to, Notice: r.Words.T("trunks.loan.notice")}, err
+	return ui.Result{To: to, Notice: r.Texts.T("trunks.loan.notice")}, err
 }

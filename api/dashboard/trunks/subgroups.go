@@ -45,25 +45,25 @@ func subgroupFields(r *ui.Request, s trunks.Route) ([]ui.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	return []ui.Field{
 		{
-			Name: "agents", Label: r.Words.T("trunks.subgroup.agents.label"), Kind: ui.Checkboxes, Options: ui.Options(names...),
-			Values: s.Agents, Optional: true, Help: r.Words.T("trunks.subgroup.agents.help"),
+			Name: "agents", Label: r.Texts.T("trunks.subgroup.agents.label"), Kind: ui.Checkboxes, Options: ui.Options(names...),
+			Values: s.Agents, Optional: true, Help: r.Texts.T("trunks.subgroup.agents.help"),
 		},
 		{
-			Name: "allowed_destinations", Label: r.Words.T("trunks.subgroup.allowed_destinations.label"), Kind: ui.TextArea, Rows: 3, Code: true,
+			Name: "allowed_destinations", Label: r.Texts.T("trunks.subgroup.allowed_destinations.label"), Kind: ui.TextArea, Rows: 3, Code: true,
 			Value: strings.Join(s.AllowedDestinations, "\n"), Optional: true, Placeholder: "US",
-			Help: r.Words.T("trunks.subgroup.allowed_destinations.help"),
+			Help: r.Texts.T("trunks.subgroup.allowed_destinations.help"),
 		},
 		{
-			Name: "caller_numbers", Label: r.Words.T("trunks.subgroup.caller_numbers.label"), Kind: ui.TextArea, Rows: 3, Code: true,
-			Value: strings.Join(s.CallerNumbers, "\n"), Optional: true, Help: r.Words.T("trunks.subgroup.caller_numbers.help"),
+			Name: "caller_numbers", Label: r.Texts.T("trunks.subgroup.caller_numbers.label"), Kind: ui.TextArea, Rows: 3, Code: true,
+			Value: strings.Join(s.CallerNumbers, "\n"), Optional: true, Help: r.Texts.T("trunks.subgroup.caller_numbers.help"),
 		},
-		{Name: "dial_prefix", Label: r.Words.T("trunks.subgroup.dial_prefix.label"), Value: s.DialPrefix, Optional: true},
+		{Name: "dial_prefix", Label: r.Texts.T("trunks.subgroup.dial_prefix.label"), Value: s.DialPrefix, Optional: true},
 		{
-			Name: "concurrent_calls", Label: r.Words.T("trunks.subgroup.concurrent_calls.label"), Kind: ui.Number,
+			Name: "concurrent_calls", Label: r.Texts.T("trunks.subgroup.concurrent_calls.label"), Kind: ui.Number,
 			Value: ui.FormatInt(s.ConcurrentCalls), Min: "1",
 		},
 		{
-			Name: "calls_per_minute", Label: r.Words.T("trunks.subgroup.calls_per_minute.label"), Kind: ui.Number,
+			Name: "calls_per_minute", Label: r.Texts.T("trunks.subgroup.calls_per_minute.label"), Kind: ui.Number,
 			Value: ui.FormatInt(s.CallsPerMinute), Min: "1",
 		},
 	}, err
@@ -79,12 +79,12 @@ func (Trunks) askSubgroup(r *ui.Request) (ui.Page, error) {
 		trunks.Route{Subgroup: trunks.Subgroup{ConcurrentCalls: trunks.DefaultConcurrent, CallsPerMinute: trunks.DefaultPerMinute}},
 	)
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("trunks.subgroup.title", "trunk_name", g.TrunkName), Crumbs: crumbs(r.Words),
+		Template: "form.html", Title: r.Texts.T("trunks.subgroup.title", "trunk_name", g.TrunkName), Crumbs: crumbs(r.Texts),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("trunks.subgroup.submit"), Cancel: r.URL(back(g)),
+			Submit: r.Texts.T("trunks.subgroup.submit"), Cancel: r.URL(back(g)),
 			Fields: append([]ui.Field{{
-				Name: "name", Label: r.Words.T("trunks.subgroup.name.label"), Placeholder: "default",
-				Help: r.Words.T("trunks.subgroup.name.help"),
+				Name: "name", Label: r.Texts.T("trunks.subgroup.name.label"), Placeholder: "default",
+				Help: r.Texts.T("trunks.subgroup.name.help"),
 			}}, fields...),
 		}),
 	}, err
@@ -104,13 +104,13 @@ func (Trunks) createSubgroup(r *ui.Request) (ui.Result, error) {
 		to = back(g)
 		if _, have := trunks.FindSubgroup(r.Context(), q, r.Org(), g.TrunkID, name); !errors.Is(have, trunks.ErrUnknown) {
 			if have == nil {
-				have = ui.Invalid("name", r.Words.T("trunks.subgroup.invalid.name"))
+				have = ui.Invalid("name", r.Texts.T("trunks.subgroup.invalid.name"))
 			}
 			return operator.Entry{}, have
 		}
 		return saveSubgroup(r, q, g, name, nil)
 	})
-	return ui.Result{To: to, Notice: r.Words.T("trunks.subgroup.notice")}, err
+	return ui.Result{To: to, Notice: r.Texts.T("trunks.subgroup.notice")}, err
 }
 
 // saveSubgroup applies the form and returns the audit entry with the differences.
@@ -182,9 +182,9 @@ func (Trunks) askEdit(r *ui.Request) (ui.Page, error) {
 	}
 	fields, err := subgroupFields(r, s)
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("trunks.subgroup.edit.title", "name", s.Name),
-		Lead: r.Words.T("trunks.subgroup.edit.lead", "trunk_name", g.TrunkName), Crumbs: crumbs(r.Words),
-		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.save"), Cancel: r.URL(back(g)), Fields: fields, Of: auditSubgroup(s)}),
+		Template: "form.html", Title: r.Texts.T("trunks.subgroup.edit.title", "name", s.Name),
+		Lead: r.Texts.T("trunks.subgroup.edit.lead", "trunk_name", g.TrunkName), Crumbs: crumbs(r.Texts),
+		Data: r.Form(ui.Form{Submit: r.Texts.T("ui.form.save"), Cancel: r.URL(back(g)), Fields: fields, Of: auditSubgroup(s)}),
 	}, err
 }
 
@@ -201,15 +201,15 @@ func (Trunks) changeSubgroup(r *ui.Request) (ui.Result, error) {
 		to = back(g)
 		return saveSubgroup(r, q, g, s.Name, &s)
 	})
-	return ui.Result{To: to, Notice: r.Words.T("trunks.subgroup.edit.notice")}, err
+	return ui.Result{To: to, Notice: r.Texts.T("trunks.subgroup.edit.notice")}, err
 }
 
 func (Trunks) askDrop(r *ui.Request) (ui.Page, error) {
 	s, g, err := subgroup(r, r.DB())
 	return ui.Confirm(r, ui.Page{
-		Title: r.Words.T("trunks.subgroup.delete.title", "name", s.Name), Crumbs: crumbs(r.Words),
-		Lead: r.Words.T("trunks.subgroup.delete.lead", "count", s.Live),
-	}, r.Words.T("trunks.subgroup.delete.submit"), back(g)), err
+		Title: r.Texts.T("trunks.subgroup.delete.title", "name", s.Name), Crumbs: crumbs(r.Texts),
+		Lead: r.Texts.T("trunks.subgroup.delete.lead", "count", s.Live),
+	}, r.Texts.T("trunks.subgroup.delete.submit"), back(g)), err
 }
 
 func (Trunks) drop(r *ui.Request) (ui.Result, error) {
@@ -224,5 +224,5 @@ func (Trunks) drop(r *ui.Request) (ui.Result, error) {
 			Action: "subgroup.delete", Object: s.ID, Before: auditSubgroup(s),
 		}, trunks.RemoveSubgroup(r.Context(), q, r.Org(), s.ID)
 	})
-	return ui.Result{To: to, Notice: r.Words.T("trunks.subgroup.delete.notice")}, err
+	return ui.Result{To: to, Notice: r.Texts.T("trunks.subgroup.delete.notice")}, err
 }

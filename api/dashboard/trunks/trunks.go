@@ -49,8 +49,8 @@ func (t Trunks) Module() (ui.Module, error) {
 	}, err
 }
 
-func crumbs(words *ui.Words, more ...ui.Link) []ui.Link {
-	return append([]ui.Link{{Label: words.T("trunks.link.trunks"), Path: "trunks"}}, more...)
+func crumbs(texts *ui.Texts, more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: texts.T("trunks.link.trunks"), Path: "trunks"}}, more...)
 }
 
 func trunkLink(t trunks.Trunk) ui.Link { return ui.Link{Label: t.Name, Path: "trunks/" + t.ID} }
@@ -98,7 +98,7 @@ func (t Trunks) list(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.name"), func(t trunks.Trunk) string { return t.Name })
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Texts.T("ui.search.name"), func(t trunks.Trunk) string { return t.Name })
 	own := make([]row, len(all))
 	for i, trunk := range all {
 		own[i] = t.newRow(trunk, routes, lent)
@@ -117,10 +117,10 @@ func (t Trunks) list(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	return ui.Page{
-		Template: "list.html", Title: r.Words.T("trunks.list.title"), Lead: r.Words.T("trunks.list.lead"),
+		Template: "list.html", Title: r.Texts.T("trunks.list.title"), Lead: r.Texts.T("trunks.list.lead"),
 		Actions: []ui.Link{
-			{Label: r.Words.T("trunks.link.connect_carrier"), Path: "carriers"},
-			{Label: r.Words.T("trunks.link.new_trunk"), Path: "trunks/new"},
+			{Label: r.Texts.T("trunks.link.connect_carrier"), Path: "carriers"},
+			{Label: r.Texts.T("trunks.link.new_trunk"), Path: "trunks/new"},
 		},
 		Data: map[string]any{"Own": own, "Borrowed": borrowed, "Search": looked},
 	}, nil
@@ -145,22 +145,22 @@ func (t Trunks) show(r *ui.Request) (ui.Page, error) {
 	routes, lent, err := around(r)
 	at := "trunks/" + trunk.ID
 	return ui.Page{
-		Template: "show.html", Title: trunk.Name, Lead: trunk.Proxy, Crumbs: crumbs(r.Words),
+		Template: "show.html", Title: trunk.Name, Lead: trunk.Proxy, Crumbs: crumbs(r.Texts),
 		Actions: []ui.Link{
-			{Label: r.Words.T("trunks.link.add_subgroup"), Path: at + "/subgroup"},
-			{Label: r.Words.T("trunks.link.test_call"), Path: at + "/call"},
-			{Label: r.Words.T("trunks.link.edit"), Path: at + "/edit"},
-			{Label: r.Words.T("trunks.link.lend"), Path: at + "/lend", Role: operator.Owner},
-			{Label: r.Words.T("trunks.link.delete"), Path: at + "/delete"},
+			{Label: r.Texts.T("trunks.link.add_subgroup"), Path: at + "/subgroup"},
+			{Label: r.Texts.T("trunks.link.test_call"), Path: at + "/call"},
+			{Label: r.Texts.T("trunks.link.edit"), Path: at + "/edit"},
+			{Label: r.Texts.T("trunks.link.lend"), Path: at + "/lend", Role: operator.Owner},
+			{Label: r.Texts.T("trunks.link.delete"), Path: at + "/delete"},
 		},
 		Data: t.newRow(trunk, routes, lent),
 	}, err
 }
 
 func (Trunks) askNew(r *ui.Request) (ui.Page, error) {
-	all, err := newFields(r.Words)
-	return ui.Page{Template: "form.html", Title: r.Words.T("trunks.new.title"), Crumbs: crumbs(r.Words), Data: r.Form(ui.Form{
-		Submit: r.Words.T("trunks.new.submit"), Cancel: r.URL("trunks"), Fields: all,
+	all, err := newFields(r.Texts)
+	return ui.Page{Template: "form.html", Title: r.Texts.T("trunks.new.title"), Crumbs: crumbs(r.Texts), Data: r.Form(ui.Form{
+		Submit: r.Texts.T("trunks.new.submit"), Cancel: r.URL("trunks"), Fields: all,
 	})}, err
 }
 
@@ -176,21 +176,21 @@ func (Trunks) create(r *ui.Request) (ui.Result, error) {
 			return operator.Entry{}, err
 		}
 		if slices.ContainsFunc(all, func(t trunks.Trunk) bool { return t.Name == name }) {
-			return operator.Entry{}, ui.Invalid("name", r.Words.T("trunks.new.invalid.name"))
+			return operator.Entry{}, ui.Invalid("name", r.Texts.T("trunks.new.invalid.name"))
 		}
 		e, err := save(r, q, name, nil)
 		id = e.Object
 		return e, err
 	})
-	return ui.Result{To: "trunks/" + id, Notice: r.Words.T("trunks.new.notice")}, err
+	return ui.Result{To: "trunks/" + id, Notice: r.Texts.T("trunks.new.notice")}, err
 }
 
 func (Trunks) ask(r *ui.Request) (ui.Page, error) {
 	t, err := find(r, r.DB())
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("trunks.edit.title", "name", t.Name), Crumbs: crumbs(r.Words, trunkLink(t)),
-		Lead: r.Words.T("trunks.edit.lead"),
-		Data: r.Form(ui.Form{Submit: r.Words.T("ui.form.save"), Cancel: r.URL("trunks/" + t.ID), Fields: fields(r.Words, t), Of: withSecrets(t)}),
+		Template: "form.html", Title: r.Texts.T("trunks.edit.title", "name", t.Name), Crumbs: crumbs(r.Texts, trunkLink(t)),
+		Lead: r.Texts.T("trunks.edit.lead"),
+		Data: r.Form(ui.Form{Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("trunks/" + t.ID), Fields: fields(r.Texts, t), Of: withSecrets(t)}),
 	}, err
 }
 
@@ -205,7 +205,7 @@ func (Trunks) change(r *ui.Request) (ui.Result, error) {
 		}
 		return save(r, q, t.Name, &t)
 	})
-	return ui.Result{To: "trunks/" + r.ID(), Notice: r.Words.T("trunks.edit.notice")}, err
+	return ui.Result{To: "trunks/" + r.ID(), Notice: r.Texts.T("trunks.edit.notice")}, err
 }
 
 func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (operator.Entry, error) {
@@ -221,7 +221,7 @@ func save(r *ui.Request, q db.Querier, name string, before *trunks.Trunk) (opera
 		return operator.Entry{}, err
 	}
 	if before != nil && before.Password != "" && t.Password == nil && hasNewProxy(*before, is) {
-		return operator.Entry{}, ui.Invalid("password", r.Words.T("trunks.form.invalid.password"))
+		return operator.Entry{}, ui.Invalid("password", r.Texts.T("trunks.form.invalid.password"))
 	}
 	e := operator.Entry{Action: "trunk.create", Object: is.ID}
 	was := map[string]any{}
@@ -271,9 +271,9 @@ func withSecrets(t trunks.Trunk) []any {
 func (Trunks) askDelete(r *ui.Request) (ui.Page, error) {
 	t, err := find(r, r.DB())
 	return ui.Confirm(r, ui.Page{
-		Title: r.Words.T("trunks.delete.title", "name", t.Name), Crumbs: crumbs(r.Words, trunkLink(t)),
-		Lead: r.Words.T("trunks.delete.lead"),
-	}, r.Words.T("trunks.delete.submit"), "trunks/"+t.ID), err
+		Title: r.Texts.T("trunks.delete.title", "name", t.Name), Crumbs: crumbs(r.Texts, trunkLink(t)),
+		Lead: r.Texts.T("trunks.delete.lead"),
+	}, r.Texts.T("trunks.delete.submit"), "trunks/"+t.ID), err
 }
 
 func (Trunks) remove(r *ui.Request) (ui.Result, error) {
@@ -284,5 +284,5 @@ func (Trunks) remove(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "trunk.delete", Object: t.ID, Before: auditView(t)}, trunks.Remove(r.Context(), q, r.Org(), t.ID)
 	})
-	return ui.Result{To: "trunks", Notice: r.Words.T("trunks.delete.notice")}, err
+	return ui.Result{To: "trunks", Notice: r.Texts.T("trunks.delete.notice")}, err
 }

@@ -11,7 +11,7 @@ import (
 func ReadName(r *Request) (string, error) {
 	name := r.Text("name")
 	if name == "" || len(name) > 100 {
-		return "", Invalid("name", r.Words.T("ui.field.name.invalid"))
+		return "", Invalid("name", r.Texts.T("ui.field.name.invalid"))
 	}
 	return name, nil
 }
@@ -63,10 +63,10 @@ func ReadPairs(r *Request, name string) (*map[string]string, error) {
 		}
 		k, v, ok := strings.Cut(line, "=")
 		if k = strings.TrimSpace(k); !ok || k == "" {
-			return nil, Invalid(name, r.Words.T("ui.field.pairs.invalid", "line", i+1))
+			return nil, Invalid(name, r.Texts.T("ui.field.pairs.invalid", "line", i+1))
 		}
 		if _, twice := m[k]; twice {
-			return nil, Invalid(name, r.Words.T("ui.field.pairs.duplicate", "line", i+1, "name", k))
+			return nil, Invalid(name, r.Texts.T("ui.field.pairs.duplicate", "line", i+1, "name", k))
 		}
 		m[k] = strings.TrimSpace(v)
 	}
@@ -74,19 +74,19 @@ func ReadPairs(r *Request, name string) (*map[string]string, error) {
 }
 
 // WeekdayOptions returns the days from Monday, which is 0.
-func WeekdayOptions(words *Words) []Option {
+func WeekdayOptions(texts *Texts) []Option {
 	var all []Option
-	for i, name := range Weekdays(words) {
+	for i, name := range Weekdays(texts) {
 		all = append(all, Option{Value: strconv.Itoa(i), Label: name})
 	}
 	return all
 }
 
 // Weekdays returns short names of the days from Monday.
-func Weekdays(words *Words) []string {
+func Weekdays(texts *Texts) []string {
 	names := make([]string, 7)
 	for i := range names {
-		names[i] = words.Label("ui.weekday", strconv.Itoa(i))
+		names[i] = texts.Label("ui.weekday", strconv.Itoa(i))
 	}
 	return names
 }

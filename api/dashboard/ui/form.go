@@ -44,7 +44,7 @@ type Form struct {
 	// Message is an error that belongs to no single field.
 	Message string
 
-	words *Words
+	texts *Texts
 }
 
 // Confirm returns a page that asks before a change that cannot be undone. It has the title, crumbs and lead of p, a
@@ -141,7 +141,7 @@ func (f Form) Sections() (all []FormSection) {
 			continue
 		}
 		if n := len(all); n == 0 || x.Group != "" && x.Group != all[n-1].Title {
-			title := cmp.Or(x.Group, f.words.T("ui.form.general"))
+			title := cmp.Or(x.Group, f.texts.T("ui.form.general"))
 			all = append(all, FormSection{ID: "section-" + strings.ReplaceAll(strings.ToLower(title), " ", "-"), Title: title})
 		}
 		x.Group = ""
@@ -164,7 +164,7 @@ func (f Form) Upload() bool {
 // Form adds the submitted values and errors to a form that is shown again. Passwords,
 // files and NotRefilled fields stay empty. Cancel leads to the page that the query string names, as success does.
 func (r *Request) Form(f Form) Form {
-	f.Fields, f.words = slices.Clone(f.Fields), r.Words
+	f.Fields, f.texts = slices.Clone(f.Fields), r.Texts
 	f.Cancel = cancelPath(r, f.Cancel)
 	if f.Of != nil {
 		f.Fields = append(f.Fields, r.Seen(f.Of))
@@ -183,7 +183,7 @@ func (r *Request) Form(f Form) Form {
 	shown := false
 	for i := range f.Fields {
 		at := &f.Fields[i]
-		now := at.shown(r.Words)
+		now := at.shown(r.Texts)
 		switch {
 		case r.isBlankAgain(*at):
 			continue
@@ -192,12 +192,12 @@ func (r *Request) Form(f Form) Form {
 		default:
 			at.Value = r.Raw(at.Name)
 		}
-		if r.invalid.Newer && at.Kind != Hidden && at.shown(r.Words) != now {
-			at.Newer, shown = cmp.Or(now, r.Words.T("ui.form.value.empty")), true
+		if r.invalid.Newer && at.Kind != Hidden && at.shown(r.Texts) != now {
+			at.Newer, shown = cmp.Or(now, r.Texts.T("ui.form.value.empty")), true
 		}
 	}
 	if r.invalid.Newer && !shown {
-		f.Message = r.Words.T("ui.form.changed.elsewhere")
+		f.Message = r.Texts.T("ui.form.changed.elsewhere")
 	}
 	return f
 }
@@ -216,7 +216,7 @@ func (r *Request) isBlankAgain(f Field) bool {
 }
 
 // shown returns the value of a field as a reader sees it.
-func (f Field) shown(words *Words) string {
+func (f Field) shown(texts *Texts) string {
 	var labels []string
 	for _, o := range f.Options {
 		if f.Kind == Checkboxes && slices.Contains(f.Values, o.Value) || f.Kind == Select && f.Value == o.Value {
@@ -225,9 +225,9 @@ func (f Field) shown(words *Words) string {
 	}
 	switch {
 	case f.Kind == Checkbox && f.Value == "":
-		return words.T("ui.form.value.not_ticked")
+		return texts.T("ui.form.value.not_ticked")
 	case f.Kind == Checkbox:
-		return words.T("ui.form.value.ticked")
+		return texts.T("ui.form.value.ticked")
 	case f.Kind == Checkboxes || f.Kind == Select:
 		return strings.Join(labels, ", ")
 	default:
@@ -283,7 +283,7 @@ func (r *Request) Same(of any) error {
 	}
 	return &InvalidError{
 		Newer:   true,
-		Message: r.Words.T("ui.form.changed.here"),
+		Message: r.Texts.T("ui.form.changed.here"),
 	}
 }
 

@@ -47,8 +47,8 @@ type Frame struct {
 	// Apply holds the options for edits.
 	Apply   apply.Options
 	Modules []Module
-	// Words are the texts of all pages; nil means English.
-	Words *Words
+	// Texts are the texts of all pages; nil means English.
+	Texts *Texts
 	Log   *slog.Logger
 
 	cross  *http.CrossOriginProtection
@@ -77,8 +77,8 @@ func (f *Frame) Handler() (http.Handler, error) {
 		}
 	}
 	var err error
-	if f.Words == nil {
-		if f.Words, err = ReadWords(nil); err != nil {
+	if f.Texts == nil {
+		if f.Texts, err = ReadTexts(nil); err != nil {
 			return nil, err
 		}
 	}
@@ -142,8 +142,8 @@ func (f *Frame) withHeaders(mux *http.ServeMux) http.Handler {
 				nil,
 				&ProblemError{
 					Status: http.StatusForbidden,
-					Title:  f.Words.T("ui.problem.other_site.title"),
-					Text:   f.Words.T("ui.problem.other_site.text"),
+					Title:  f.Texts.T("ui.problem.other_site.title"),
+					Text:   f.Texts.T("ui.problem.other_site.text"),
 				},
 			)
 			return
@@ -167,8 +167,8 @@ func (f *Frame) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeM
 		f.fail(
 			w, r, f.requestOutside(w, r),
 			&ProblemError{
-				Status: http.StatusMethodNotAllowed, Title: f.Words.T("ui.problem.method.title"),
-				Text: f.Words.T("ui.problem.method.text"),
+				Status: http.StatusMethodNotAllowed, Title: f.Texts.T("ui.problem.method.title"),
+				Text: f.Texts.T("ui.problem.method.text"),
 			},
 		)
 		return
@@ -254,7 +254,7 @@ func (f *Frame) authorize(module Module, route Route, then func(*Request, Module
 		case route.Root && !r.Root:
 			err = ErrNotFound
 		case r.readErr != nil:
-			err = unreadable(f.Words, r.readErr)
+			err = unreadable(f.Texts, r.readErr)
 		case r.again:
 			err = f.resume(r, module, route)
 		default:
@@ -296,7 +296,7 @@ func (f *Frame) authenticate(w http.ResponseWriter, req *http.Request, route Rou
 
 func (f *Frame) request(w http.ResponseWriter, req *http.Request, s operator.Session, member operator.Membership) *Request {
 	return &Request{
-		HTTP: req, Writer: w, Session: s, Member: member, Root: member.Name == f.Root && member.OrgID != "", Words: f.Words, frame: f,
+		HTTP: req, Writer: w, Session: s, Member: member, Root: member.Name == f.Root && member.OrgID != "", Texts: f.Texts, frame: f,
 	}
 }
 
@@ -325,7 +325,7 @@ func (f *Frame) serveForm(r *Request, module Module, route Route) error {
 		}
 	}()
 	if err := parse(r.HTTP); err != nil {
-		return unreadable(f.Words, err)
+		return unreadable(f.Texts, err)
 	}
 	if r.HTTP.PostForm.Has(againEmail) {
 		return f.resume(r, module, route)
@@ -337,7 +337,7 @@ func (f *Frame) serveForm(r *Request, module Module, route Route) error {
 	if isNotFound(err) {
 		return err
 	}
-	r.invalid = refusal(f.Words, err)
+	r.invalid = refusal(f.Texts, err)
 	switch {
 	case r.invalid != nil && route.Show != nil:
 		p, fault := route.Show(r)

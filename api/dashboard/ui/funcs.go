@@ -17,15 +17,15 @@ import (
 )
 
 // funcs returns the functions of templates; view adds methods.
-func funcs(a assets, words *Words) template.FuncMap {
+func funcs(a assets, texts *Texts) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": Count, "ms": Milliseconds, "next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
 		"lower": strings.ToLower, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
 		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
-		"t": words.T, "plural": func(key string, n any) string { return words.T(key, "count", n) },
-		"label":    func(prefix string, code any) string { return words.Label(prefix, fmt.Sprint(code)) },
-		"span":     func(d time.Duration) string { return span(words, d) },
-		"language": words.language.String,
+		"t": texts.T, "plural": func(key string, n any) string { return texts.T(key, "count", n) },
+		"label":    func(prefix string, code any) string { return texts.Label(prefix, fmt.Sprint(code)) },
+		"span":     func(d time.Duration) string { return span(texts, d) },
+		"language": texts.language.String,
 	}
 }
 
@@ -66,21 +66,21 @@ func Count(v any) string {
 	return b.String()
 }
 
-func span(words *Words, d time.Duration) string {
+func span(texts *Texts, d time.Duration) string {
 	s := int(d.Round(time.Second) / time.Second)
 	switch {
 	case s < 60:
-		return words.T("ui.span.seconds", "seconds", s)
+		return texts.T("ui.span.seconds", "seconds", s)
 	case s < 3600 && s%60 == 0:
-		return words.T("ui.span.minutes", "minutes", s/60)
+		return texts.T("ui.span.minutes", "minutes", s/60)
 	case s < 3600:
-		return words.T("ui.span.minutes_seconds", "minutes", s/60, "seconds", s%60)
+		return texts.T("ui.span.minutes_seconds", "minutes", s/60, "seconds", s%60)
 	case s < 48*3600 && s%3600 < 60:
-		return words.T("ui.span.hours", "hours", s/3600)
+		return texts.T("ui.span.hours", "hours", s/3600)
 	case s < 48*3600:
-		return words.T("ui.span.hours_minutes", "hours", s/3600, "minutes", s%3600/60)
+		return texts.T("ui.span.hours_minutes", "hours", s/3600, "minutes", s%3600/60)
 	default:
-		return words.T("ui.span.days", "count", s/(24*3600))
+		return texts.T("ui.span.days", "count", s/(24*3600))
 	}
 }
 

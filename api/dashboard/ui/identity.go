@@ -92,20 +92,20 @@ func linkAccount(f *Frame, r *http.Request, token media.Secret, text string) err
 
 // refuseIdentity shows the sign-in page with the reason. email is the verified address, or empty.
 func (f *Frame) refuseIdentity(w http.ResponseWriter, r *http.Request, email string, err error) {
-	status, text := http.StatusForbidden, f.Words.T("ui.sign_in.provider.failed", "reason", err.Error())
+	status, text := http.StatusForbidden, f.Texts.T("ui.sign_in.provider.failed", "reason", err.Error())
 	slow, many := errors.AsType[*operator.SlowDownError](err)
 	_, refused := errors.AsType[*identity.RefusedError](err)
 	switch {
 	case many:
-		status, text = http.StatusTooManyRequests, f.Words.T("ui.problem.too_many_attempts", "span", span(f.Words, slow.For))
+		status, text = http.StatusTooManyRequests, f.Texts.T("ui.problem.too_many_attempts", "span", span(f.Texts, slow.For))
 	case errors.Is(err, operator.ErrUnknown):
-		text = f.Words.T("ui.sign_in.provider.no_access")
+		text = f.Texts.T("ui.sign_in.provider.no_access")
 	case errors.Is(err, operator.ErrOtherPerson):
-		text = f.Words.T("ui.sign_in.provider.other_person", "host", f.Identity.Host())
+		text = f.Texts.T("ui.sign_in.provider.other_person", "host", f.Identity.Host())
 	case errors.Is(err, operator.ErrOtherAccount):
-		text = f.Words.T("ui.sign_in.provider.other_account", "host", f.Identity.Host())
+		text = f.Texts.T("ui.sign_in.provider.other_account", "host", f.Identity.Host())
 	case !refused && !errors.Is(err, operator.ErrUsed):
-		status, text = http.StatusServiceUnavailable, f.Words.T("ui.sign_in.provider.no_answer", "host", f.Identity.Host())
+		status, text = http.StatusServiceUnavailable, f.Texts.T("ui.sign_in.provider.no_answer", "host", f.Identity.Host())
 	}
 	logRefusal(f, r, email != "" && status != http.StatusServiceUnavailable, operator.Refusal{
 		Email: email, Verified: email != "", Way: operator.ByProvider, Err: err,

@@ -14,7 +14,7 @@ type Module struct {
 	// Files holds the templates: each *.html is a page and defines "main"; files that
 	// begin with _ are shared by the pages of the module. form.html is predefined.
 	Files fs.FS
-	// Links are the module's entries in the navigation. Their labels and sections are keys of Words.
+	// Links are the module's entries in the navigation. Their labels and sections are keys of Texts.
 	Links  []Link
 	Routes []Route
 }

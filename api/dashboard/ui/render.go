@@ -16,25 +16,25 @@ import (
 )
 
 func (f *Frame) parse() (map[string]*template.Template, error) {
-	base := template.New("frame").Funcs(funcs(f.assets, f.Words))
+	base := template.New("frame").Funcs(funcs(f.assets, f.Texts))
 	own, err := fs.Sub(files, "pages")
 	if err == nil {
-		err = parseFiles(base, own, "_*.html", f.Words)
+		err = parseFiles(base, own, "_*.html", f.Texts)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: %w", err)
 	}
 	all := map[string]*template.Template{}
 	for _, module := range append([]Module{{Files: own}}, f.Modules...) {
-		if err := readPages(all, base, own, module, f.Words); err != nil {
+		if err := readPages(all, base, own, module, f.Texts); err != nil {
 			return nil, fmt.Errorf("dashboard: %s: %w", module.Name, err)
 		}
 	}
 	return all, nil
 }
 
-// parseFiles adds templates to t, in the language of the words.
-func parseFiles(t *template.Template, from fs.FS, pattern string, words *Words) error {
+// parseFiles adds templates to t, in the language of the texts.
+func parseFiles(t *template.Template, from fs.FS, pattern string, texts *Texts) error {
 	names, err := fs.Glob(from, pattern)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func parseFiles(t *template.Template, from fs.FS, pattern string, words *Words) 
 		if err != nil {
 			return err
 		}
-		if _, err = t.New(name).Parse(TranslatePage(string(source), words.page)); err != nil {
+		if _, err = t.New(name).Parse(TranslatePage(string(source), texts.page)); err != nil {
 			return err
 		}
 	}
@@ -52,14 +52,14 @@ func parseFiles(t *template.Template, from fs.FS, pattern string, words *Words) 
 }
 
 // readPages reads the templates of one module. Each module also has form.html.
-func readPages(all map[string]*template.Template, base *template.Template, own fs.FS, module Module, words *Words) error {
+func readPages(all map[string]*template.Template, base *template.Template, own fs.FS, module Module, texts *Texts) error {
 	names, err := fs.Glob(module.Files, "[^_]*.html")
 	if err != nil {
 		return err
 	}
 	shared, err := base.Clone()
 	if err == nil && module.Name != "" {
-		err = parseFiles(shared, module.Files, "_*.html", words)
+		err = parseFiles(shared, module.Files, "_*.html", texts)
 	}
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func readPages(all map[string]*template.Template, base *template.Template, own f
 	read := func(from fs.FS, name string) error {
 		page, fault := shared.Clone()
 		if fault == nil {
-			fault = parseFiles(page, from, name, words)
+			fault = parseFiles(page, from, name, texts)
 		}
 		all[path.Join(module.Name, name)] = page
 		return fault
@@ -162,7 +162,7 @@ func (f *Frame) sheet(r *Request, p Page) sheet {
 			if !r.Member.Role.Includes(orDefault(l.Role, operator.Viewer)) || l.Root && !r.Root {
 				continue
 			}
-			l.Section, l.Label = f.Words.T(l.Section), f.Words.T(l.Label)
+			l.Section, l.Label = f.Texts.T(l.Section), f.Texts.T(l.Label)
 			if len(s.Nav) == 0 || s.Nav[len(s.Nav)-1].Name != l.Section {
 				s.Nav = append(s.Nav, section{Name: l.Section})
 			}
@@ -242,33 +242,33 @@ func (f *Frame) fail(w http.ResponseWriter, req *http.Request, r *Request, err e
 	case isNotFound(err):
 		problem = &ProblemError{
 			Status: http.StatusNotFound,
-			Title:  f.Words.T("ui.problem.not_found.title"),
-			Text:   f.Words.T("ui.problem.not_found.text"),
+			Title:  f.Texts.T("ui.problem.not_found.title"),
+			Text:   f.Texts.T("ui.problem.not_found.text"),
 		}
 	case errors.Is(err, operator.ErrForbidden):
 		problem = &ProblemError{
 			Status: http.StatusForbidden,
-			Title:  f.Words.T("ui.problem.forbidden.title"),
-			Text:   f.Words.T("ui.problem.forbidden.text"),
+			Title:  f.Texts.T("ui.problem.forbidden.title"),
+			Text:   f.Texts.T("ui.problem.forbidden.text"),
 		}
-	case refusal(f.Words, err) != nil:
+	case refusal(f.Texts, err) != nil:
 		problem = &ProblemError{
-			Status: http.StatusUnprocessableEntity, Title: f.Words.T("ui.problem.rejected.title"),
-			Text: refusal(f.Words, err).Error(),
+			Status: http.StatusUnprocessableEntity, Title: f.Texts.T("ui.problem.rejected.title"),
+			Text: refusal(f.Texts, err).Error(),
 		}
 	case req.Context().Err() != nil:
 		f.Log.WarnContext(req.Context(), "page timed out", "path", req.URL.Path, "err", err)
 		problem = &ProblemError{
 			Status: http.StatusServiceUnavailable,
-			Title:  f.Words.T("ui.problem.timeout.title"),
-			Text:   f.Words.T("ui.problem.timeout.text"),
+			Title:  f.Texts.T("ui.problem.timeout.title"),
+			Text:   f.Texts.T("ui.problem.timeout.text"),
 		}
 	default:
 		f.Log.ErrorContext(req.Context(), "failed to serve a page", "path", req.URL.Path, "err", err)
 		problem = &ProblemError{
 			Status: http.StatusInternalServerError,
-			Title:  f.Words.T("ui.problem.fault.title"),
-			Text:   f.Words.T("ui.problem.fault.text", "request", w.Header().Get("X-Request-Id")),
+			Title:  f.Texts.T("ui.problem.fault.title"),
+			Text:   f.Texts.T("ui.problem.fault.text", "request", w.Header().Get("X-Request-Id")),
 		}
 	}
 	if r == nil {

@@ -32,8 +32,8 @@ type Request struct {
 	Member operator.Membership
 	// Root is true in the root organization.
 	Root bool
-	// Words are the texts of the pages.
-	Words *Words
+	// Texts are the texts of the pages.
+	Texts *Texts
 
 	frame       *Frame
 	invalid     *InvalidError // errors of the submitted form
@@ -131,7 +131,7 @@ const once = "once"
 // OnceKey returns the idempotency key of the form and its scope: session, method, path.
 func (r *Request) OnceKey() (scope, key string, err error) {
 	if key = r.Text(once); key == "" || len(key) > 100 {
-		return "", "", Invalid("", r.Words.T("ui.form.once.invalid"))
+		return "", "", Invalid("", r.Texts.T("ui.form.once.invalid"))
 	}
 	return r.Session.ID + " " + r.HTTP.Method + " " + r.HTTP.URL.Path, key, nil
 }
@@ -152,7 +152,7 @@ func Clean(s string) string {
 func (r *Request) File(name string) (path string, remove func(), err error) {
 	from, head, err := r.HTTP.FormFile(name)
 	if err != nil || head.Size == 0 {
-		return "", nil, Invalid(name, r.Words.T("ui.field.file.invalid"))
+		return "", nil, Invalid(name, r.Texts.T("ui.field.file.invalid"))
 	}
 	defer from.Close()
 	dir, err := os.MkdirTemp("", "parley-")
@@ -218,18 +218,18 @@ func (r *Request) bound(route Route) {
 }
 
 // unreadable returns the error page of a form that could not be read.
-func unreadable(words *Words, err error) error {
+func unreadable(texts *Texts, err error) error {
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return &ProblemError{
 			Status: http.StatusRequestEntityTooLarge,
-			Title:  words.T("ui.problem.too_large.title"),
-			Text:   words.T("ui.problem.too_large.text"),
+			Title:  texts.T("ui.problem.too_large.title"),
+			Text:   texts.T("ui.problem.too_large.text"),
 		}
 	}
 	return &ProblemError{
 		Status: http.StatusBadRequest,
-		Title:  words.T("ui.problem.unreadable.title"),
-		Text:   words.T("ui.problem.unreadable.text"),
+		Title:  texts.T("ui.problem.unreadable.title"),
+		Text:   texts.T("ui.problem.unreadable.text"),
 	}
 }
 
@@ -307,10 +307,10 @@ func Invalid(field string, reason any) error {
 }
 
 // TooManyAttempts rejects a form after too many wrong passwords.
-func TooManyAttempts(words *Words, field string, slow *operator.SlowDownError) error {
+func TooManyAttempts(texts *Texts, field string, slow *operator.SlowDownError) error {
 	return &InvalidError{
 		Fields: map[string]string{
-			field: words.T("ui.problem.too_many_attempts", "span", span(words, slow.For)),
+			field: texts.T("ui.problem.too_many_attempts", "span", span(texts, slow.For)),
 		}, Status: http.StatusTooManyRequests,
 	}
 }
@@ -343,7 +343,7 @@ func Capitalize(s string) string {
 }
 
 // refusal returns the reason to show for a rejected change, nil for other errors.
-func refusal(words *Words, err error) *InvalidError {
+func refusal(texts *Texts, err error) *InvalidError {
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		return invalid
 	}
@@ -353,9 +353,9 @@ func refusal(words *Words, err error) *InvalidError {
 	}
 	switch refused.Code {
 	case control.CodeIdempotencyReuse:
-		return &InvalidError{Message: words.T("ui.form.once.other_values")}
+		return &InvalidError{Message: texts.T("ui.form.once.other_values")}
 	case control.CodeIdempotencyInFlight:
-		return &InvalidError{Message: words.T("ui.form.once.in_progress")}
+		return &InvalidError{Message: texts.T("ui.form.once.in_progress")}
 	default:
 		return &InvalidError{Message: refused.Message}
 	}

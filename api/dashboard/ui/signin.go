@@ -112,7 +112,7 @@ func (f *Frame) showSigning(w http.ResponseWriter, r *http.Request, status int, 
 	if f.Identity != nil {
 		page.Provider, page.Only = f.Identity.Host(), f.Identity.Only
 	}
-	f.writeBare(w, r, status, "sign-in.html", f.Words.T("ui.sign_in.title"), page)
+	f.writeBare(w, r, status, "sign-in.html", f.Texts.T("ui.sign_in.title"), page)
 }
 
 type kept struct{ Name, Value string }
@@ -124,9 +124,9 @@ func (f *Frame) showSignIn(w http.ResponseWriter, r *http.Request) {
 	}
 	page := signing{Next: r.URL.Query().Get("next")}
 	if r.URL.Query().Has("lost") {
-		page.Message = f.Words.T("ui.sign_in.lost.too_large")
+		page.Message = f.Texts.T("ui.sign_in.lost.too_large")
 		if f.Identity != nil && f.Identity.Only {
-			page.Message = f.Words.T("ui.sign_in.lost.provider")
+			page.Message = f.Texts.T("ui.sign_in.lost.provider")
 		}
 	}
 	if f.Identity != nil && r.URL.Query().Has("left") {
@@ -144,8 +144,8 @@ func (f *Frame) signIn(w http.ResponseWriter, r *http.Request) {
 			nil,
 			&ProblemError{
 				Status: http.StatusBadRequest,
-				Title:  f.Words.T("ui.problem.unreadable.title"),
-				Text:   f.Words.T("ui.problem.unreadable.text"),
+				Title:  f.Texts.T("ui.problem.unreadable.title"),
+				Text:   f.Texts.T("ui.problem.unreadable.text"),
 			},
 		)
 		return
@@ -164,7 +164,7 @@ type credentials struct{ password, challenge, code string }
 // checkCredentials starts a session if the credentials are right, otherwise it shows the error, or asks for a code.
 func (f *Frame) checkCredentials(w http.ResponseWriter, r *http.Request, s signing, given credentials) (media.Secret, bool) {
 	if f.Identity != nil && f.Identity.Only {
-		s.Message = f.Words.T("ui.sign_in.passwords_off", "host", f.Identity.Host())
+		s.Message = f.Texts.T("ui.sign_in.passwords_off", "host", f.Identity.Host())
 		logRefusal(f, r, false, operator.Refusal{Email: s.Email, Way: operator.ByPassword, Err: errors.New("passwords are off")})
 		f.showSigning(w, r, http.StatusForbidden, s)
 		return "", false
@@ -216,13 +216,13 @@ func (f *Frame) refuseCredentials(w http.ResponseWriter, r *http.Request, s sign
 		return
 	case many:
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(slow.For.Seconds()))))
-		s.Message, status = f.Words.T("ui.problem.too_many_attempts", "span", span(f.Words, slow.For)), http.StatusTooManyRequests
+		s.Message, status = f.Texts.T("ui.problem.too_many_attempts", "span", span(f.Texts, slow.For)), http.StatusTooManyRequests
 	case errors.Is(err, operator.ErrBadCredentials):
-		s.Message = f.Words.T("ui.sign_in.wrong.password")
+		s.Message = f.Texts.T("ui.sign_in.wrong.password")
 	case errors.Is(err, operator.ErrBadCode):
-		s.Message, s.Challenge = f.Words.T("ui.sign_in.wrong.code"), given.challenge
+		s.Message, s.Challenge = f.Texts.T("ui.sign_in.wrong.code"), given.challenge
 	case errors.Is(err, operator.ErrChallengeOver):
-		s.Message = f.Words.T("ui.sign_in.wrong.late")
+		s.Message = f.Texts.T("ui.sign_in.wrong.late")
 	default:
 		f.fail(w, r, nil, err)
 		return
@@ -295,14 +295,14 @@ func (f *Frame) resume(r *Request, module Module, route Route) error {
 			to = path.Dir(r.HTTP.URL.Path)
 		}
 		if err := r.Session.SetFlash(r.Context(), f.DB.Pool,
-			flash(Result{Notice: r.Words.T("ui.sign_in.resumed.notice"), Failed: true})); err != nil {
+			flash(Result{Notice: r.Texts.T("ui.sign_in.resumed.notice"), Failed: true})); err != nil {
 			return err
 		}
 		http.Redirect(r.Writer, r.HTTP, r.URL(to), http.StatusSeeOther) //nolint:gosec // within the dashboard
 		return nil
 	}
 	r.invalid = &InvalidError{
-		Message: r.Words.T("ui.sign_in.resumed.message"),
+		Message: r.Texts.T("ui.sign_in.resumed.message"),
 	}
 	p, err := route.Show(r)
 	if err != nil {

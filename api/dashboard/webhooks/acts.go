@@ -12,15 +12,15 @@ import (
 func (w Webhooks) confirm(r *ui.Request, title, lead string, f ui.Form) (ui.Page, error) {
 	e, err := w.find(r, r.DB())
 	f.Cancel = r.URL("webhooks/" + e.ID)
-	return ui.Page{Template: "form.html", Title: title, Lead: lead, Crumbs: crumbs(r.Words, endpointLink(r, e)), Data: r.Form(f)}, err
+	return ui.Page{Template: "form.html", Title: title, Lead: lead, Crumbs: crumbs(r.Texts, endpointLink(r, e)), Data: r.Form(f)}, err
 }
 
 func (w Webhooks) askRotate(r *ui.Request) (ui.Page, error) {
 	return w.confirm(
 		r,
-		r.Words.T("webhooks.secret.title"),
-		r.Words.T("webhooks.secret.lead"),
-		ui.Form{Submit: r.Words.T("webhooks.secret.submit")},
+		r.Texts.T("webhooks.secret.title"),
+		r.Texts.T("webhooks.secret.lead"),
+		ui.Form{Submit: r.Texts.T("webhooks.secret.submit")},
 	)
 }
 
@@ -33,15 +33,15 @@ func (w Webhooks) rotate(r *ui.Request) (ui.Result, error) {
 	if err != nil {
 		return ui.Result{}, err
 	}
-	return secret(r.Words, r.Words.T("webhooks.secret.done"), made), nil
+	return secret(r.Texts, r.Texts.T("webhooks.secret.done"), made), nil
 }
 
 func (w Webhooks) askSettle(r *ui.Request) (ui.Page, error) {
 	return w.confirm(
 		r,
-		r.Words.T("webhooks.settle.submit"),
-		r.Words.T("webhooks.settle.lead"),
-		ui.Form{Submit: r.Words.T("webhooks.settle.submit"), Danger: true},
+		r.Texts.T("webhooks.settle.submit"),
+		r.Texts.T("webhooks.settle.lead"),
+		ui.Form{Submit: r.Texts.T("webhooks.settle.submit"), Danger: true},
 	)
 }
 
@@ -50,12 +50,12 @@ func (w Webhooks) settle(r *ui.Request) (ui.Result, error) {
 		_, err := webhook.Rotate(r.Context(), q, r.Org(), r.ID(), "")
 		return operator.Entry{Action: "webhook.secret_settled", Object: r.ID()}, err
 	})
-	return ui.Result{To: "webhooks/" + r.ID(), Notice: r.Words.T("webhooks.settle.notice")}, err
+	return ui.Result{To: "webhooks/" + r.ID(), Notice: r.Texts.T("webhooks.settle.notice")}, err
 }
 
 func (w Webhooks) askDelete(r *ui.Request) (ui.Page, error) {
-	return w.confirm(r, r.Words.T("webhooks.delete.submit"), r.Words.T("webhooks.delete.lead"),
-		ui.Form{Submit: r.Words.T("webhooks.delete.submit"), Danger: true})
+	return w.confirm(r, r.Texts.T("webhooks.delete.submit"), r.Texts.T("webhooks.delete.lead"),
+		ui.Form{Submit: r.Texts.T("webhooks.delete.submit"), Danger: true})
 }
 
 func (w Webhooks) remove(r *ui.Request) (ui.Result, error) {
@@ -66,7 +66,7 @@ func (w Webhooks) remove(r *ui.Request) (ui.Result, error) {
 		}
 		return operator.Entry{Action: "webhook.delete", Object: r.ID(), Before: auditView(was)}, err
 	})
-	return ui.Result{To: "webhooks", Notice: r.Words.T("webhooks.delete.notice")}, err
+	return ui.Result{To: "webhooks", Notice: r.Texts.T("webhooks.delete.notice")}, err
 }
 
 // test sends an event of type test, outside the queue.
@@ -83,15 +83,15 @@ func (w Webhooks) test(r *ui.Request) (ui.Result, error) {
 	switch {
 	case fault != nil:
 		_, why, _ := strings.Cut(fault.Error(), ": ")
-		return ui.Result{To: to, Notice: r.Words.T("webhooks.test.failed", "reason", why), Failed: true}, nil
+		return ui.Result{To: to, Notice: r.Texts.T("webhooks.test.failed", "reason", why), Failed: true}, nil
 	case status < 200 || status > 299:
 		return ui.Result{
 			To:     to,
-			Notice: r.Words.T("webhooks.test.status", "status", status, "milliseconds", took.Milliseconds()),
+			Notice: r.Texts.T("webhooks.test.status", "status", status, "milliseconds", took.Milliseconds()),
 			Failed: true,
 		}, nil
 	}
-	return ui.Result{To: to, Notice: r.Words.T("webhooks.test.delivered", "status", status, "milliseconds", took.Milliseconds())}, nil
+	return ui.Result{To: to, Notice: r.Texts.T("webhooks.test.delivered", "status", status, "milliseconds", took.Milliseconds())}, nil
 }
 
 func (w Webhooks) askReplay(r *ui.Request) (ui.Page, error) {
@@ -103,11 +103,11 @@ func (w Webhooks) askReplay(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	lead := r.Words.T("webhooks.replay.lead", "count", dead)
+	lead := r.Texts.T("webhooks.replay.lead", "count", dead)
 	if e.DisabledAt != nil {
-		lead += " " + r.Words.T("webhooks.replay.lead.enabled")
+		lead += " " + r.Texts.T("webhooks.replay.lead.enabled")
 	}
-	return w.confirm(r, r.Words.T("webhooks.replay.title"), lead, ui.Form{Submit: r.Words.T("webhooks.replay.submit")})
+	return w.confirm(r, r.Texts.T("webhooks.replay.title"), lead, ui.Form{Submit: r.Texts.T("webhooks.replay.submit")})
 }
 
 // replay sends failed deliveries again and enables the endpoint.
@@ -131,7 +131,7 @@ func (w Webhooks) replayDelivery(r *ui.Request, endpoint, id string) (ui.Result,
 	if err == nil {
 		err = r.Log(operator.Entry{Action: "webhook.replay", Object: id, After: map[string]any{"notices": n}})
 	}
-	return ui.Result{To: "webhooks/" + endpoint, Notice: r.Words.T("webhooks.replay.notice", "count", n)}, err
+	return ui.Result{To: "webhooks/" + endpoint, Notice: r.Texts.T("webhooks.replay.notice", "count", n)}, err
 }
 
 func (w Webhooks) notice(r *ui.Request) (ui.Page, error) {
@@ -141,7 +141,7 @@ func (w Webhooks) notice(r *ui.Request) (ui.Page, error) {
 	}
 	e, err := webhook.Read(r.Context(), r.DB(), r.Org(), s.EndpointID)
 	return ui.Page{
-		Template: "notice.html", Title: s.Type, Lead: s.ID, Crumbs: crumbs(r.Words, endpointLink(r, e)),
+		Template: "notice.html", Title: s.Type, Lead: s.ID, Crumbs: crumbs(r.Texts, endpointLink(r, e)),
 		Data: map[string]any{"N": s, "Body": body},
 	}, err
 }

@@ -80,7 +80,7 @@ func (w Webhooks) list(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	all, looked := ui.SearchIn(all, r.Query("q"), r.Words.T("ui.search.address"),
+	all, looked := ui.SearchIn(all, r.Query("q"), r.Texts.T("ui.search.address"),
 		func(e webhook.EndpointView) string { return visibleURL(r, e) })
 	rows := make([]row, len(all))
 	for i, e := range all {
@@ -89,14 +89,14 @@ func (w Webhooks) list(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	return ui.Page{
-		Template: "list.html", Title: r.Words.T("webhooks.list.title"), Lead: r.Words.T("webhooks.list.lead"),
-		Actions: []ui.Link{{Label: r.Words.T("webhooks.link.new_endpoint"), Path: "webhooks/new", Role: operator.Owner}},
+		Template: "list.html", Title: r.Texts.T("webhooks.list.title"), Lead: r.Texts.T("webhooks.list.lead"),
+		Actions: []ui.Link{{Label: r.Texts.T("webhooks.link.new_endpoint"), Path: "webhooks/new", Role: operator.Owner}},
 		Data:    map[string]any{"Endpoints": rows, "Search": looked},
 	}, nil
 }
 
-func crumbs(words *ui.Words, more ...ui.Link) []ui.Link {
-	return append([]ui.Link{{Label: words.T("webhooks.link.webhooks"), Path: "webhooks"}}, more...)
+func crumbs(texts *ui.Texts, more ...ui.Link) []ui.Link {
+	return append([]ui.Link{{Label: texts.T("webhooks.link.webhooks"), Path: "webhooks"}}, more...)
 }
 
 func endpointLink(r *ui.Request, e webhook.EndpointView) ui.Link {
@@ -107,21 +107,21 @@ func fields(r *ui.Request, e webhook.EndpointView) ([]ui.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	return []ui.Field{
 		{
-			Name: "events", Label: r.Words.T("webhooks.form.events.label"), Kind: ui.Checkboxes, Values: e.Events,
+			Name: "events", Label: r.Texts.T("webhooks.form.events.label"), Kind: ui.Checkboxes, Values: e.Events,
 			Options: ui.Options(webhook.Types()...),
 		},
 		{
-			Name: "agents", Label: r.Words.T("webhooks.form.agents.label"), Kind: ui.Checkboxes, Values: e.Agents,
-			Options: ui.Options(names...), Optional: true, Help: r.Words.T("webhooks.form.agents.help"),
+			Name: "agents", Label: r.Texts.T("webhooks.form.agents.label"), Kind: ui.Checkboxes, Values: e.Agents,
+			Options: ui.Options(names...), Optional: true, Help: r.Texts.T("webhooks.form.agents.help"),
 		},
-		ui.CheckboxField("thin", r.Words.T("webhooks.form.thin.label"), e.Thin),
+		ui.CheckboxField("thin", r.Texts.T("webhooks.form.thin.label"), e.Thin),
 	}, err
 }
 
 func read(r *ui.Request, e *webhook.Endpoint) error {
 	e.OrgID, e.Events, e.Agents, e.Thin = r.Org(), r.All("events"), r.All("agents"), r.Ticked("thin")
 	if len(e.Events) == 0 {
-		return ui.Invalid("events", r.Words.T("webhooks.form.invalid.events"))
+		return ui.Invalid("events", r.Texts.T("webhooks.form.invalid.events"))
 	}
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	if err != nil {
@@ -129,7 +129,7 @@ func read(r *ui.Request, e *webhook.Endpoint) error {
 	}
 	for _, n := range e.Agents {
 		if !slices.Contains(names, n) {
-			return ui.Invalid("agents", r.Words.T("webhooks.form.invalid.agents", "name", n))
+			return ui.Invalid("agents", r.Texts.T("webhooks.form.invalid.agents", "name", n))
 		}
 	}
 	return nil
@@ -137,13 +137,13 @@ func read(r *ui.Request, e *webhook.Endpoint) error {
 
 func (Webhooks) ask(r *ui.Request) (ui.Page, error) {
 	more, err := fields(r, webhook.EndpointView{Events: webhook.Types()})
-	return ui.Page{Template: "form.html", Title: r.Words.T("webhooks.new.title"), Crumbs: crumbs(r.Words), Data: r.Form(ui.Form{
-		Submit: r.Words.T("webhooks.new.submit"), Cancel: r.URL("webhooks"),
+	return ui.Page{Template: "form.html", Title: r.Texts.T("webhooks.new.title"), Crumbs: crumbs(r.Texts), Data: r.Form(ui.Form{
+		Submit: r.Texts.T("webhooks.new.submit"), Cancel: r.URL("webhooks"),
 		Fields: append(
 			[]ui.Field{
 				{
-					Name: "url", Label: r.Words.T("webhooks.new.url.label"), Kind: ui.URL,
-					Placeholder: "https://crm.example.com/hooks/parley", Help: r.Words.T("webhooks.new.url.help"),
+					Name: "url", Label: r.Texts.T("webhooks.new.url.label"), Kind: ui.URL,
+					Placeholder: "https://crm.example.com/hooks/parley", Help: r.Texts.T("webhooks.new.url.help"),
 				},
 			},
 			more...),
@@ -167,16 +167,16 @@ func (w Webhooks) create(r *ui.Request) (ui.Result, error) {
 	})
 	if err != nil {
 		if webhook.IsURLTaken(err) {
-			return ui.Result{}, ui.Invalid("url", r.Words.T("webhooks.new.invalid.url"))
+			return ui.Result{}, ui.Invalid("url", r.Texts.T("webhooks.new.invalid.url"))
 		}
 		return ui.Result{}, err
 	}
-	return secret(r.Words, r.Words.T("webhooks.new.done"), e.Secret), nil
+	return secret(r.Texts, r.Texts.T("webhooks.new.done"), e.Secret), nil
 }
 
 // secret shows a secret once.
-func secret(words *ui.Words, title string, s media.Secret) ui.Result {
-	return ui.Result{Page: &ui.Page{Template: "secret.html", Title: title, Crumbs: crumbs(words), Data: string(s)}}
+func secret(texts *ui.Texts, title string, s media.Secret) ui.Result {
+	return ui.Result{Page: &ui.Page{Template: "secret.html", Title: title, Crumbs: crumbs(texts), Data: string(s)}}
 }
 
 // auditView is an endpoint in the audit log, without path and query, which may be secrets.
@@ -210,11 +210,11 @@ func (w Webhooks) show(r *ui.Request) (ui.Page, error) {
 	}
 	all, next := ui.Paginate(r, all, perPage, func(s webhook.Delivery) string { return s.ID })
 	p := ui.Page{
-		Template: "show.html", Title: of.Shown, Crumbs: crumbs(r.Words),
+		Template: "show.html", Title: of.Shown, Crumbs: crumbs(r.Texts),
 		Actions: []ui.Link{
-			{Label: r.Words.T("webhooks.link.edit"), Path: "webhooks/" + e.ID + "/edit", Role: operator.Owner},
-			{Label: r.Words.T("webhooks.link.new_secret"), Path: "webhooks/" + e.ID + "/secret", Role: operator.Owner},
-			{Label: r.Words.T("webhooks.link.delete"), Path: "webhooks/" + e.ID + "/delete", Role: operator.Owner},
+			{Label: r.Texts.T("webhooks.link.edit"), Path: "webhooks/" + e.ID + "/edit", Role: operator.Owner},
+			{Label: r.Texts.T("webhooks.link.new_secret"), Path: "webhooks/" + e.ID + "/secret", Role: operator.Owner},
+			{Label: r.Texts.T("webhooks.link.delete"), Path: "webhooks/" + e.ID + "/delete", Role: operator.Owner},
 		},
 		Data: map[string]any{"E": of, "Notices": all, "Next": next, "State": state, "States": webhook.States()},
 	}
@@ -228,9 +228,9 @@ func (w Webhooks) askChange(r *ui.Request) (ui.Page, error) {
 	}
 	asked, err := fields(r, e)
 	return ui.Page{
-		Template: "form.html", Title: r.Words.T("webhooks.edit.title"), Crumbs: crumbs(r.Words, endpointLink(r, e)),
+		Template: "form.html", Title: r.Texts.T("webhooks.edit.title"), Crumbs: crumbs(r.Texts, endpointLink(r, e)),
 		Data: r.Form(ui.Form{
-			Submit: r.Words.T("ui.form.save"), Cancel: r.URL("webhooks/" + e.ID), Fields: asked, Of: auditView(e),
+			Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("webhooks/" + e.ID), Fields: asked, Of: auditView(e),
 		}),
 	}, err
 }
@@ -251,5 +251,5 @@ func (w Webhooks) change(r *ui.Request) (ui.Result, error) {
 		is, err := webhook.Change(r.Context(), q, e)
 		return operator.Entry{Action: "webhook.change", Object: e.ID, Before: auditView(was), After: auditView(is)}, err
 	})
-	return ui.Result{To: "webhooks/" + e.ID, Notice: r.Words.T("webhooks.edit.notice")}, err
+	return ui.Result{To: "webhooks/" + e.ID, Notice: r.Texts.T("webhooks.edit.notice")}, err
 }

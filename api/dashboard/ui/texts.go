@@ -16,12 +16,12 @@ import (
 	"golang.org/x/text/language"
 )
 
-//go:embed words/en/*.yaml
-var wordFiles embed.FS
+//go:embed texts/en/*.yaml
+var textFiles embed.FS
 
-// Words are the texts of the dashboard in one language. Texts of Go code have keys, such as agents.list.title, in
-// words/en/agents.yaml. Texts of pages stand in the pages, and their English is their key.
-type Words struct {
+// Texts are the texts of the dashboard in one language. Texts of Go code have keys, such as agents.list.title, in
+// texts/en/agents.yaml. Texts of pages stand in the pages, and their English is their key.
+type Texts struct {
 	language language.Tag
 	messages map[string]message
 	pages    map[string]string
@@ -36,38 +36,38 @@ type message struct {
 // pagesFile has the texts of pages in a translation.
 const pagesFile = "pages.yaml"
 
-// ReadWords reads the English texts and, if it is not nil, a translation: a folder with files like those of words/en, and
+// ReadTexts reads the English texts and, if it is not nil, a translation: a folder with files like those of texts/en, and
 // pages.yaml. A text that the translation lacks stays English; one that English does not have is an error.
-func ReadWords(translation fs.FS) (*Words, error) {
-	w := &Words{messages: map[string]message{}, pages: map[string]string{}}
-	english, err := fs.Sub(wordFiles, "words/en")
+func ReadTexts(translation fs.FS) (*Texts, error) {
+	t := &Texts{messages: map[string]message{}, pages: map[string]string{}}
+	english, err := fs.Sub(textFiles, "texts/en")
 	if err == nil {
-		err = w.read(english, false)
+		err = t.read(english, false)
 	}
 	if err == nil && translation != nil {
-		err = w.read(translation, true)
+		err = t.read(translation, true)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("words: %w", err)
+		return nil, fmt.Errorf("texts: %w", err)
 	}
-	return w, nil
+	return t, nil
 }
 
-func (w *Words) read(from fs.FS, translates bool) error {
+func (t *Texts) read(from fs.FS, translates bool) error {
 	names, err := fs.Glob(from, "*.yaml")
 	if err == nil && len(names) == 0 {
 		err = errors.New("no file *.yaml")
 	}
 	for _, name := range names {
 		if err == nil {
-			err = w.readFile(from, name, translates)
+			err = t.readFile(from, name, translates)
 		}
 	}
 	return err
 }
 
 // readFile reads the texts of one file, whose only top-level key is the language.
-func (w *Words) readFile(from fs.FS, name string, translates bool) error {
+func (t *Texts) readFile(from fs.FS, name string, translates bool) error {
 	raw, err := fs.ReadFile(from, name)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (w *Words) readFile(from fs.FS, name string, translates bool) error {
 		return errors.Join(fmt.Errorf("%s: expected one language", name), err)
 	}
 	for tag, messages := range file {
-		if w.language, err = language.Parse(tag); err != nil {
+		if t.language, err = language.Parse(tag); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		for key, m := range messages {
@@ -85,13 +85,13 @@ func (w *Words) readFile(from fs.FS, name string, translates bool) error {
 				if strings.Contains(m.text, "{{") { // it would become part of a template
 					return fmt.Errorf("%s: %s: expected no {{", name, key)
 				}
-				w.pages[key] = m.text
+				t.pages[key] = m.text
 				continue
 			}
-			if english, ok := w.messages[key]; translates && (!ok || !slices.Equal(english.placeholders(), m.placeholders())) {
+			if english, ok := t.messages[key]; translates && (!ok || !slices.Equal(english.placeholders(), m.placeholders())) {
 				return fmt.Errorf("%s: %s: expected a text that English has, with the placeholders %v", name, key, english.placeholders())
 			}
-			w.messages[key] = m
+			t.messages[key] = m
 		}
 	}
 	return nil
@@ -132,20 +132,20 @@ func (m message) placeholders() []string {
 }
 
 // page returns a text of a page.
-func (w *Words) page(english string) string {
-	return cmp.Or(w.pages[english], english)
+func (t *Texts) page(english string) string {
+	return cmp.Or(t.pages[english], english)
 }
 
 // Has reports whether there is a text with this key.
-func (w *Words) Has(key string) bool {
-	_, ok := w.messages[key]
+func (t *Texts) Has(key string) bool {
+	_, ok := t.messages[key]
 	return ok
 }
 
 // T returns a text with its placeholders replaced: names and values alternate. "count" decides about the plural form.
-// TestWords checks that each key in the code exists; an unknown key is shown itself.
-func (w *Words) T(key string, args ...any) string {
-	m, ok := w.messages[key]
+// TestTexts checks that each key in the code exists; an unknown key is shown itself.
+func (t *Texts) T(key string, args ...any) string {
+	m, ok := t.messages[key]
 	if !ok {
 		return key
 	}
@@ -159,7 +159,7 @@ func (w *Words) T(key string, args ...any) string {
 			value = Count(args[i+1])
 		}
 		if n, err := strconv.Atoi(fmt.Sprint(args[i+1])); err == nil && args[i] == "count" && m.forms != nil {
-			if form, ok := m.forms[plural.Cardinal.MatchPlural(w.language, n, 0, 0, 0, 0)]; ok {
+			if form, ok := m.forms[plural.Cardinal.MatchPlural(t.language, n, 0, 0, 0, 0)]; ok {
 				text = form
 			}
 		}
@@ -170,8 +170,8 @@ func (w *Words) T(key string, args ...any) string {
 
 // Label returns the text PREFIX.CODE. Without one it returns the code with spaces for underscores: a newer server may have
 // written it.
-func (w *Words) Label(prefix, code string) string {
-	if m, ok := w.messages[prefix+"."+code]; ok {
+func (t *Texts) Label(prefix, code string) string {
+	if m, ok := t.messages[prefix+"."+code]; ok {
 		return m.text
 	}
 	return strings.ReplaceAll(code, "_", " ")

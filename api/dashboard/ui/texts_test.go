@@ -7,13 +7,13 @@ import (
 )
 
 // readTranslation reads a translation of two files.
-func readTranslation(texts, pages string) (*Words, error) {
-	return ReadWords(fstest.MapFS{"ui.yaml": {Data: []byte(texts)}, "pages.yaml": {Data: []byte(pages)}})
+func readTranslation(texts, pages string) (*Texts, error) {
+	return ReadTexts(fstest.MapFS{"ui.yaml": {Data: []byte(texts)}, "pages.yaml": {Data: []byte(pages)}})
 }
 
 // TestPluralForms checks that the language decides which numbers have the same form.
 func TestPluralForms(t *testing.T) {
-	english, err := ReadWords(nil)
+	english, err := ReadTexts(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestPluralForms(t *testing.T) {
 	for n, want := range map[int][2]string{
 		0: {"0 days", "0 dni"}, 1: {"1 day", "1 dzień"}, 3: {"3 days", "3 dni (few)"}, 5: {"5 days", "5 dni"}, 1200: {"1,200 days", "1,200 dni"},
 	} {
-		for i, w := range []*Words{english, polish} {
+		for i, w := range []*Texts{english, polish} {
 			if got := w.T("ui.count.days", "count", n); got != want[i] {
 				t.Errorf("%d: %q, want %q", n, got, want[i])
 			}
@@ -41,7 +41,7 @@ func TestPluralForms(t *testing.T) {
 
 // TestValuesAreKept checks that a value is not read as a placeholder, and that digits of a text are not formatted.
 func TestValuesAreKept(t *testing.T) {
-	w, err := ReadWords(nil)
+	w, err := ReadTexts(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestTranslationIsChecked(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
-	if _, err := ReadWords(fstest.MapFS{}); err == nil {
+	if _, err := ReadTexts(fstest.MapFS{}); err == nil {
 		t.Error("an empty folder is accepted")
 	}
 }

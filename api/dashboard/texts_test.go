@@ -27,7 +27,7 @@ import (
 // readEnglish returns the English texts by key: a text, or its plural forms.
 func readEnglish(t *testing.T) map[string]any {
 	t.Helper()
-	files, err := filepath.Glob("ui/words/en/*.yaml")
+	files, err := filepath.Glob("ui/texts/en/*.yaml")
 	if err != nil || len(files) < 5 {
 		t.Fatal(files, err)
 	}
@@ -129,9 +129,9 @@ var (
 	placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
 )
 
-// TestWords checks that each text has a use and each use a text with the same placeholders. A key in Go code or a page is a
+// TestTexts checks that each text has a use and each use a text with the same placeholders. A key in Go code or a page is a
 // use; a prefix of keys, to which code adds a code of a state or reason, is a use of all of them.
-func TestWords(t *testing.T) {
+func TestTexts(t *testing.T) {
 	english := readEnglish(t)
 	used, prefixes := map[string]bool{}, []string{}
 	use := func(where, key string, exact bool) {
@@ -241,7 +241,7 @@ func TestNoSentenceInGo(t *testing.T) {
 			}
 			if text, ok := literal(n); ok && sentence.MatchString(text) {
 				if found++; !skipped && !slices.Contains(notShown, text) {
-					t.Errorf("%s: %q: move it to ui/words/en", fset.Position(n.Pos()), text)
+					t.Errorf("%s: %q: move it to ui/texts/en", fset.Position(n.Pos()), text)
 				}
 			}
 			return true
@@ -259,7 +259,7 @@ var untranslated = []string{"settings/components", "carriers", "trunks/new", "im
 var shownCodes = []string{"caller number unavailable", "provider not configured", "unknown after restart"}
 
 // pseudo returns a translation that puts each text in brackets.
-func pseudo(t *testing.T) *ui.Words {
+func pseudo(t *testing.T) *ui.Texts {
 	t.Helper()
 	bracket := func(text string) string { return "⟦" + text + "⟧" }
 	texts, pages := map[string]any{}, map[string]string{}
@@ -297,11 +297,11 @@ func pseudo(t *testing.T) *ui.Words {
 			t.Fatal(err)
 		}
 	}
-	words, err := ui.ReadWords(folder)
+	translation, err := ui.ReadTexts(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return words
+	return translation
 }
 
 var (
@@ -314,7 +314,7 @@ var (
 // TestPseudoTranslation shows all pages in a translation that puts each text in brackets, and finds three English words outside
 // of them. Scripts are not translated.
 func TestPseudoTranslation(t *testing.T) {
-	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Words = pseudo(t) })
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Texts = pseudo(t) })
 	all := routes(t, h, "sales")
 	all = append(all, ui.Route{Path: "live?call=call_1", Show: func(*ui.Request) (ui.Page, error) { return ui.Page{}, nil }}) // the panel
 	b, left := h.SignIn(t, "ada"), map[string]string{}
