@@ -20,9 +20,10 @@ type scene struct {
 	do   func(b dashtest.Tab)
 }
 
-// TestPictures writes screenshots of every page in both themes and two widths to the
+// TestPictures writes screenshots of every page in both themes and several widths to the
 // folder PARLEYTEST_PICTURES: with one of everything, with nothing, with much data in
-// several scripts, during the set-up, and with an agent whose draft changed.
+// several scripts, during the set-up, with an agent whose draft changed, in further states,
+// of the sign-in, of a test call in the browser, and of the documentation.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("PARLEYTEST_PICTURES")
 	if dir == "" {
@@ -33,6 +34,7 @@ func TestPictures(t *testing.T) {
 	}
 	sets := map[string]func(*testing.T) (*dashtest.Env, []scene){
 		"one": oneOfEverything, "none": nothingYet, "many": manyOfEverything, "figures": figures, "setup": settingUp, "agent": agentAtWork,
+		"states": furtherStates, "signin": signingIn, "talk": talking, "docs": documentation,
 	}
 	for name, open := range sets {
 		t.Run(name, func(t *testing.T) {
@@ -57,8 +59,11 @@ func TestPictures(t *testing.T) {
 }
 
 func widths(name string) []int64 {
-	if name == "figures" {
+	switch name {
+	case "figures", "docs":
 		return []int64{1440, 390, 2560}
+	case "many", "agent", "talk":
+		return []int64{1280, 390, 2560}
 	}
 	return []int64{1280, 390}
 }
@@ -75,7 +80,7 @@ func figures(t *testing.T) (*dashtest.Env, []scene) {
 		h.Exec(t, "DELETE FROM operator_sessions")
 		b.SignIn("ada")
 	}}}
-	all = append(all, pages("overview?period=week", "overview?period=month", "calls?outcome=answered&weekday=0&hour=10", "calls", "calls?q=atlas", "calls/call_1", "live", "live?call=call_2")...)
+	all = append(all, pages("overview?period=week", "overview?period=month", "calls?outcome=answered&weekday=0&hour=18", "calls", "calls?q=atlas", "calls/call_1", "live", "live?call=call_2")...)
 	return h, append(all, scene{"overview_tip", func(b dashtest.Tab) {
 		b.Go("overview?period=month")
 		b.Run(`document.querySelector(".as-table").open = true; document.querySelector(".stacks a[tabindex='0']").dispatchEvent(new PointerEvent("pointerover", { bubbles: true }))`)
@@ -289,7 +294,10 @@ func manyOfEverything(t *testing.T) (*dashtest.Env, []scene) {
 	for _, path := range []string{"campaigns", "calls", "agents", "trunks", "webhooks"} {
 		all = append(all, scene{path + "_id", func(b dashtest.Tab) { b.Go(path + "/" + ids[path]) }})
 	}
-	for _, path := range []string{"subgroups/" + ids["subgroups"] + "/edit", "trunks/" + ids["trunks"] + "/call", "agents/" + ids["agents"] + "/delete"} {
+	for _, path := range []string{
+		"subgroups/" + ids["subgroups"] + "/edit", "trunks/" + ids["trunks"] + "/call", "agents/" + ids["agents"] + "/delete", "agents/" + ids["agents"] + "/edit",
+		"campaigns/" + ids["campaigns"] + "/contacts", "campaigns/new", "settings", "settings/edit", "overview?period=week",
+	} {
 		all = append(all, pages(path)...)
 	}
 	return h, all

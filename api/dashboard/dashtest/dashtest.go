@@ -37,6 +37,8 @@ type Env struct {
 	Globex string
 
 	Dashboard *dashboard.Dashboard
+	// Outer wraps the handler of the dashboard, to serve other pages beside it. New uses it; nil serves the dashboard alone.
+	Outer func(http.Handler) http.Handler
 }
 
 // Exec executes a statement.
@@ -98,6 +100,9 @@ func New(t *testing.T, before ...func(*Env)) *Env {
 	handler, err := h.Dashboard.Handler()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if h.Outer != nil {
+		handler = h.Outer(handler)
 	}
 	server.Config.Handler = handler
 	server.Start()

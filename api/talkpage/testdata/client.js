@@ -6,6 +6,7 @@ class Call extends EventTarget {
   playback = true;
   microphoneId = "1";
   speakerId = "2";
+  ended = new Promise((over) => { this.on("end", over); });
   constructor(options) { super(); this.hasMicrophone = options.microphone !== false; }
   on(type, handler) { this.addEventListener(type, (e) => handler(e.detail)); }
   emit(type, detail) { this.dispatchEvent(new CustomEvent(type, { detail })); }
