@@ -82,8 +82,9 @@ func (t *Texts) readFile(from fs.FS, name string, translates bool) error {
 		}
 		for key, m := range messages {
 			if name == pagesFile {
-				if strings.Contains(m.text, "{{") { // it would become part of a template
-					return fmt.Errorf("%s: %s: expected no {{", name, key)
+				english := message{text: key}.placeholders()
+				if strings.Contains(m.text, "{{") || !slices.Equal(english, m.placeholders()) { // {{ would become part of a template
+					return fmt.Errorf("%s: %s: expected the placeholders %v, and no {{", name, key, english)
 				}
 				t.pages[key] = m.text
 				continue
@@ -119,7 +120,7 @@ func (m *message) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-var placeholder = regexp.MustCompile(`\{[a-z_]+\}`)
+var placeholder = regexp.MustCompile(`\{\w+\}`)
 
 // placeholders returns the names in all forms, sorted.
 func (m message) placeholders() []string {

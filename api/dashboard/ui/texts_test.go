@@ -66,6 +66,17 @@ func TestTranslationIsChecked(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
+	for pages, want := range map[string]string{
+		"de: {Calls: '{{Anrufe}}'}":             "no {{",
+		"de: {'Wait {For}': Warten}":            "expected the placeholders [{For}]",
+		"de: {'Wait {For}': 'Warten {Fuer}'}":   "expected the placeholders [{For}]",
+		"de: {Calls: '{N} Anrufe'}":             "expected the placeholders []",
+		"de: {'{N} of {All}': 'Von {All} {N}'}": "",
+	} {
+		if _, err := readTranslation("de: {}", pages); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", pages, err, want)
+		}
+	}
 	if _, err := ReadTexts(fstest.MapFS{}); err == nil {
 		t.Error("an empty folder is accepted")
 	}
