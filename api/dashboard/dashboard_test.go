@@ -244,7 +244,7 @@ func TestAssets(t *testing.T) {
 }
 
 // maxPageSize is the size limit of a page with its styles, scripts and icon, compressed. docs/dashboard.md has the largest size.
-const maxPageSize = 150 << 10
+const maxPageSize = 32 << 10
 
 // packedSize returns the size of a text in bytes after compression.
 func packedSize(t *testing.T, text string) int {

@@ -125,12 +125,16 @@ func method(call *ast.CallExpr) string {
 }
 
 var (
-	wordPrefix  = regexp.MustCompile(`^[a-z]+\.[a-z_.]+$`)
+	keyPrefix   = regexp.MustCompile(`^[a-z]+\.[a-z_.]+$`)
 	placeholder = regexp.MustCompile(`\{([a-z_]+)\}`)
+	variable    = regexp.MustCompile(`(^|[^{])\{\{[a-z_]+\}\}($|[^}])`)                                     // of a prompt, not a placeholder
+	pageCall    = regexp.MustCompile(`\b(t|plural|label) "([^"]+)"((?: "[a-z_]+" (?:\([^)]*\)|[^ )}]+))*)`) // t "KEY" "NAME" VALUE
+	valueName   = regexp.MustCompile(` "([a-z_]+)" `)
 )
 
 // TestTexts checks that each text has a use and each use a text with the same placeholders. A key in Go code or a page is a
-// use; a prefix of keys, to which code adds a code of a state or reason, is a use of all of them.
+// use; a prefix of keys, to which code adds a code of a state or reason, is a use of all of them. TestPseudoTranslation finds
+// placeholders of keys that code computes.
 func TestTexts(t *testing.T) {
 	english := readEnglish(t)
 	used, prefixes := map[string]bool{}, []string{}
@@ -151,7 +155,7 @@ func TestTexts(t *testing.T) {
 			if isText && english[text] != nil {
 				used[text] = true
 			}
-			if isText && wordPrefix.MatchString(text) { // such as "campaigns.check." + code, or counts("campaigns.issue", …)
+			if isText && keyPrefix.MatchString(text) { // such as "campaigns.check." + code, or counts("campaigns.issue", …)
 				prefixes = append(prefixes, strings.TrimSuffix(text, ".")+".")
 			}
 			call, ok := n.(*ast.CallExpr)
@@ -166,19 +170,28 @@ func TestTexts(t *testing.T) {
 				use(where, key, false)
 			default:
 				use(where, key, true)
-				checkPlaceholders(t, where, textOf(english[key]), call.Args[1:])
+				checkPlaceholders(t, where, textOf(english[key]), placeholderNames(call.Args[1:]))
 			}
 			return true
 		})
 	})
-	call := regexp.MustCompile(`\b(t|plural|label) "([^"]+)"`)
-	for _, name := range pageFiles(t) {
-		raw, err := os.ReadFile(name)
+	for _, file := range pageFiles(t) {
+		raw, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range call.FindAllStringSubmatch(string(raw), -1) {
-			use(name, m[2], m[1] != "label")
+		for _, m := range pageCall.FindAllStringSubmatch(string(raw), -1) {
+			use(file, m[2], m[1] != "label")
+			switch m[1] {
+			case "plural":
+				checkPlaceholders(t, file, textOf(english[m[2]]), []string{"count"})
+			case "t":
+				var given []string
+				for _, n := range valueName.FindAllStringSubmatch(m[3], -1) {
+					given = append(given, n[1])
+				}
+				checkPlaceholders(t, file, textOf(english[m[2]]), given)
+			}
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(english)) {
@@ -188,23 +201,27 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// checkPlaceholders compares the names of values with the placeholders of a text.
-func checkPlaceholders(t *testing.T, where, text string, args []ast.Expr) {
-	t.Helper()
-	var given, wanted []string
+// placeholderNames returns the names of the arguments of T after the key, of which every second is a value.
+func placeholderNames(args []ast.Expr) (names []string) {
 	for i := 0; i < len(args); i += 2 {
 		name, _ := literal(args[i])
-		given = append(given, name)
+		names = append(names, name)
 	}
-	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(wanted, m[1]) {
-			wanted = append(wanted, m[1])
-		}
+	if len(args)%2 > 0 {
+		names = append(names, "a name without a value")
 	}
-	slices.Sort(given)
-	slices.Sort(wanted)
-	if missing := slices.DeleteFunc(slices.Clone(wanted), func(n string) bool { return slices.Contains(given, n) }); len(args) > 0 && len(missing) > 0 ||
-		slices.ContainsFunc(given, func(n string) bool { return n != "count" && !slices.Contains(wanted, n) }) || len(args)%2 > 0 {
+	return names
+}
+
+// checkPlaceholders compares the names of values with the placeholders of a text. Forms need not contain the count.
+func checkPlaceholders(t *testing.T, where, text string, given []string) {
+	t.Helper()
+	var wanted []string
+	for _, m := range placeholder.FindAllStringSubmatch(variable.ReplaceAllString(text, "$1$2"), -1) {
+		wanted = append(wanted, m[1])
+	}
+	missing := func(from []string) func(string) bool { return func(n string) bool { return !slices.Contains(from, n) } }
+	if slices.ContainsFunc(wanted, missing(given)) || slices.ContainsFunc(given, missing(append(wanted, "count"))) {
 		t.Errorf("%s: values %v for the text %q", where, given, text)
 	}
 }
@@ -312,7 +329,7 @@ var (
 )
 
 // TestPseudoTranslation shows all pages in a translation that puts each text in brackets, and finds three English words outside
-// of them. Scripts are not translated.
+// of them, and placeholders without a value. Scripts are not translated.
 func TestPseudoTranslation(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Texts = pseudo(t) })
 	all := routes(t, h, "sales")
@@ -333,6 +350,9 @@ func TestPseudoTranslation(t *testing.T) {
 			text += "\n" + m[1]
 		}
 		text = html.UnescapeString(markup.ReplaceAllString(text, "\n"))
+		for _, m := range placeholder.FindAllString(variable.ReplaceAllString(text, "$1$2"), -1) {
+			t.Errorf("%s: the placeholder %s has no value", r.Path, m)
+		}
 		for innerBrackets.MatchString(text) {
 			text = innerBrackets.ReplaceAllString(text, "\n")
 		}

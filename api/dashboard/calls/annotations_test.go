@@ -8,9 +8,9 @@ import (
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 )
 
-// TestMarks adds a tag, a score and a note, filters by them, and removes them. The audit log has each change, but no text
+// TestAnnotations adds a tag, a score and a note, filters by them, and removes them. The audit log has each change, but no text
 // of a tag or a note.
-func TestMarks(t *testing.T) {
+func TestAnnotations(t *testing.T) {
 	h := dashtest.New(t)
 	h.Furnish(t, "sales")
 	b := h.SignIn(t, "oscar")
@@ -53,15 +53,15 @@ func TestMarks(t *testing.T) {
 	b.Follow("calls/call_1/score", "score", "0")
 	b.Follow("calls/call_1/tags", "remove", "call back")
 	if n := h.Count(t, "SELECT (SELECT count(*) FROM call_notes) + (SELECT count(*) FROM call_tags) + (SELECT count(*) FROM call_scores)"); n != 0 {
-		t.Errorf("%d marks are left", n)
+		t.Errorf("%d annotations are left", n)
 	}
 	if n := h.Count(t, "SELECT count(*) FROM audit_log WHERE before::text LIKE '%call back%' OR after::text LIKE '%call back%'"); n != 0 {
 		t.Error("the text of a tag is in the audit log")
 	}
 }
 
-// TestMarkLimits refuses marks that are too long or too many.
-func TestMarkLimits(t *testing.T) {
+// TestAnnotationLimits refuses tags, scores and notes that are too long or too many.
+func TestAnnotationLimits(t *testing.T) {
 	h := dashtest.New(t)
 	h.Furnish(t, "sales")
 	b := h.SignIn(t, "oscar")
