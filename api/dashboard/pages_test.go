@@ -179,14 +179,14 @@ func countInSQL(t *testing.T, h *dashtest.Env) {
 	for _, sql := range []string{
 		"TRUNCATE call_changes",
 		`CREATE TABLE counted AS SELECT *, CASE WHEN answered_by = 'voicemail' THEN 1 WHEN answered_at IS NOT NULL THEN 0 WHEN dialed_at IS NULL THEN 6 WHEN disconnection_reason = 'no_answer' THEN 2
-			WHEN disconnection_reason = 'busy' THEN 3 WHEN disconnection_reason IN ('declined', 'invalid_number') THEN 4 ELSE 5 END AS outcome, date_trunc('hour', created_at, 'UTC') AS hour, call_analysis->>'success' AS verdict,
+			WHEN disconnection_reason = 'busy' THEN 3 WHEN disconnection_reason IN ('declined', 'invalid_number') THEN 4 ELSE 5 END AS outcome, date_trunc('hour', created_at, 'UTC') AS hour, call_analysis->>'success' AS success,
 			coalesce(1000 * extract(epoch FROM ended_at - answered_at), 0)::bigint AS talk FROM calls WHERE status IN ('ended', 'failed')`,
 		`INSERT INTO call_rollups (org_id, hour, agent_id, campaign_id, calls, outcomes, judged, successful, talk_ms, costed, cost_nano, times, cells)
 			SELECT org_id, hour, agent_id, coalesce(campaign_id, ''), count(*), ARRAY[count(*) FILTER (WHERE outcome = 0), count(*) FILTER (WHERE outcome = 1), count(*) FILTER (WHERE outcome = 2), count(*) FILTER (WHERE outcome = 3),
 				count(*) FILTER (WHERE outcome = 4), count(*) FILTER (WHERE outcome = 5), count(*) FILTER (WHERE outcome = 6)],
-				count(verdict), count(*) FILTER (WHERE verdict = 'true'), sum(talk), count(cost_nano), coalesce(sum(cost_nano), 0), '\x` + times + `', '\x140a04150a04' FROM counted GROUP BY 1, 2, 3, 4`,
+				count(success), count(*) FILTER (WHERE success = 'true'), sum(talk), count(cost_nano), coalesce(sum(cost_nano), 0), '\x` + times + `', '\x140a04150a04' FROM counted GROUP BY 1, 2, 3, 4`,
 		`INSERT INTO call_stats (call_id, rollup_id, outcome, successful, talk_ms, cost_nano, times, slowest_ms, org_id, created_at)
-			SELECT c.id, r.id, outcome, verdict::boolean, talk, c.cost_nano, CASE WHEN answered_by = 'human' THEN '\x1401'::bytea ELSE '' END,
+			SELECT c.id, r.id, outcome, success::boolean, talk, c.cost_nano, CASE WHEN answered_by = 'human' THEN '\x1401'::bytea ELSE '' END,
 				CASE WHEN answered_by = 'human' THEN 300 + abs(hashtext(c.id)) % 9000 END, CASE WHEN answered_by = 'human' THEN c.org_id END, CASE WHEN answered_by = 'human' THEN c.created_at END
 			FROM counted c JOIN call_rollups r ON r.org_id = c.org_id AND r.hour = c.hour AND r.agent_id = c.agent_id AND r.campaign_id = coalesce(c.campaign_id, '')`,
 	} {

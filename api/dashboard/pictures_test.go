@@ -258,7 +258,7 @@ func oneOfEverything(t *testing.T) (*dashtest.Env, []scene) {
 	})
 	add("webhooks_secret", func(b dashtest.Tab) {
 		b.Go(rotate)
-		b.Press("Create new secret")
+		b.Press("Rotate secret")
 	})
 	add("webhooks_rotating", func(b dashtest.Tab) { b.Go(strings.TrimSuffix(rotate, "/secret")) })
 	add("agents_id_edit_newer", func(b dashtest.Tab) {

@@ -110,12 +110,12 @@ func Total(ctx context.Context, q db.Querier, orgID string, from, to time.Time) 
 	return s, err
 }
 
-// Verdicts returns how many calls of a campaign since a time have a verdict, and how many of these reached their goal.
-func Verdicts(ctx context.Context, q db.Querier, orgID, campaignID string, since time.Time) (judged, successful int, err error) {
+// Success returns how many calls of a campaign since a time have known success, and how many of these succeeded.
+func Success(ctx context.Context, q db.Querier, orgID, campaignID string, since time.Time) (known, successful int, err error) {
 	const sum = `SELECT coalesce(sum(judged), 0), coalesce(sum(successful), 0) FROM call_rollups
 		WHERE org_id = $1 AND campaign_id = $2 AND hour >= date_trunc('hour', $3::timestamptz, 'UTC')`
-	err = q.QueryRow(ctx, sum, orgID, campaignID, since).Scan(&judged, &successful)
-	return judged, successful, db.Wrap(err, "statistics")
+	err = q.QueryRow(ctx, sum, orgID, campaignID, since).Scan(&known, &successful)
+	return known, successful, db.Wrap(err, "statistics")
 }
 
 // Pending returns the number of changed calls that are not counted yet, at most most. They are of all organizations.

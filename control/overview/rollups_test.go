@@ -273,9 +273,9 @@ func (b *bench) follow(f *overview.Follower) {
 	}
 }
 
-// TestVerdictsOutliveTranscripts checks that statistics keep the verdict and the response times of a call whose transcript was
+// TestSuccessOutlivesTranscripts checks that statistics keep the success and the response times of a call whose transcript was
 // deleted, and that they forget an erased call.
-func TestVerdictsOutliveTranscripts(t *testing.T) {
+func TestSuccessOutlivesTranscripts(t *testing.T) {
 	b := newBench(t)
 	b.exec(`INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id, ring_seconds, created_at, dialed_at, answered_at, ended_at, call_analysis, analysis_status)
 		VALUES ('call_1', 'org_1', 'phone', 'ended', 'agt_1', 'x', 1, '', '', '', '', '', 45, $1, $1, $1, $1, '{"success":true}', 'completed')`, monday)

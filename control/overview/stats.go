@@ -96,7 +96,7 @@ type facts struct {
 	before                     stat   // what it counts
 }
 
-// evaluate returns what a call adds. A verdict and response times stay after the retention period of the transcript. The error
+// evaluate returns what a call adds. Success and response times stay after the retention period of the transcript. The error
 // says why the turns cannot be read; the call then adds no response times.
 func (f *facts) evaluate(locate func(digits string) string) (stat, error) {
 	if !f.counts {
@@ -177,7 +177,7 @@ func responseTimes(turns []string, pack []byte) (h Histogram, slowest int, err e
 type Sums struct {
 	Calls              int
 	Outcomes           [Outcomes]int
-	Judged, Successful int // calls whose analysis has a verdict; those that succeeded
+	Judged, Successful int // calls with known success: their analysis says whether they succeeded; those that did
 	TalkMS             int64
 	Costed             int   // calls with a known cost
 	CostNano           int64 // in billionths of the currency

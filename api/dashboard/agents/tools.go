@@ -81,7 +81,7 @@ func (Agents) askTool(r *ui.Request) (ui.Page, error) {
 		data["YAML"] = "agents/" + a.ID + "/text"
 	}
 	return ui.Page{
-		Template: "tool.html", Title: r.Texts.T(title, "type", strings.ToLower(r.Texts.Label("agents.tool.type", tool.Type))),
+		Template: "tool.html", Title: r.Texts.T(title, "type", r.Texts.Label("agents.tool.type", tool.Type)),
 		Crumbs: crumbs(r.Texts, agentLink(a)),
 		Lead:   r.Texts.T("agents.tool.lead"), Data: data,
 	}, nil

@@ -177,9 +177,9 @@ func (s *search) counted() {
 	for _, o := range overview.OutcomesOf(s.query.Get("outcome")) {
 		k.Outcomes = append(k.Outcomes, int(o))
 	}
-	switch verdict := s.query.Get("success"); verdict {
+	switch success := s.query.Get("success"); success {
 	case "yes", "no":
-		k.Successful = new(verdict == "yes")
+		k.Successful = new(success == "yes")
 	case "known":
 		k.Judged = true
 	}

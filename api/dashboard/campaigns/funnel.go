@@ -20,7 +20,7 @@ type stage struct {
 	Meter              template.HTML
 }
 
-func funnel(texts *ui.Texts, c progress.Counters, tried, judged, successful int, id string) []stage {
+func funnel(texts *ui.Texts, c progress.Counters, tried, known, successful int, id string) []stage {
 	calls, ended := "calls?campaign_id="+id, c.Attempts-c.InProgress
 	all := []stage{
 		{Label: texts.T("campaigns.link.contacts"), N: c.Contacts, Path: "campaigns/" + id + "/contacts"},
@@ -35,7 +35,7 @@ func funnel(texts *ui.Texts, c progress.Counters, tried, judged, successful int,
 		},
 		{
 			Label: texts.T("campaigns.funnel.success"), N: successful, Path: calls + "&success=yes",
-			Share: share(texts, successful, judged, texts.T("campaigns.funnel.of_verdicts", "count", judged)),
+			Share: share(texts, successful, known, texts.T("campaigns.funnel.of_known_success", "count", known)),
 		},
 	}
 	for i := range all {

@@ -181,11 +181,11 @@ func (c *Campaigns) progress(r *ui.Request, o *one) error {
 		return err
 	}
 	o.Progress = progress.Compute(facts)
-	judged, successful, err := overview.Verdicts(r.Context(), r.DB(), r.Org(), k.ID, k.LaunchedAt)
+	known, successful, err := overview.Success(r.Context(), r.DB(), r.Org(), k.ID, k.LaunchedAt)
 	if err != nil {
 		return err
 	}
-	o.Funnel = funnel(r.Texts, o.Progress.Counters, facts.Tried, judged, successful, k.ID)
+	o.Funnel = funnel(r.Texts, o.Progress.Counters, facts.Tried, known, successful, k.ID)
 	o.Forecast = forecastText(r.Texts, facts.Forecast(o.Progress), now, ui.DatesOf(r.Member))
 	if o.Progress.Counters.Failed > 0 {
 		if o.Faulted, err = c.API.Store.Contacts.CountFaulted(r.Context(), r.DB(), k.ID); err != nil {

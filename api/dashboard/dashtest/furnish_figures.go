@@ -15,7 +15,7 @@ const CampaignColumns = "org_id, created_via, agent_id, agent_name, timezone, ti
 	"created_at, updated_at"
 
 // FurnishFigures adds n ended calls of the last 60 days in acme: of three agents, one deleted, and of four campaigns and
-// none, with all outcomes, verdicts, costs and response times. It brings the statistics of calls up to date. Furnish
+// none, with all outcomes, success, costs and response times. It brings the statistics of calls up to date. Furnish
 // must have run.
 func (h *Env) FurnishFigures(t *testing.T, n int) {
 	t.Helper()

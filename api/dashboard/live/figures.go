@@ -41,7 +41,7 @@ func overFilter() []string                        { return []string{"status", "e
 func outcomeFilter(key string) []string           { return []string{"outcome", key} }
 func ofOutcome(o overview.Outcome) []string       { return outcomeFilter(o.Key()) }
 func (f figures) link(filters []string) string    { return f.href(append(filters, f.filters...)) }
-func percent(part float64) string                 { return strconv.FormatFloat(100*part, 'f', 1, 64) + " %" }
+func percent(part float64) string                 { return strconv.FormatFloat(100*part, 'f', 1, 64) + "%" }
 func milliseconds(ms float64) string              { return ui.Count(int(math.Round(ms))) + " ms" }
 func share(n, of int) float64                     { return float64(n) / float64(max(1, of)) }
 func minutes(s *overview.Sums) float64            { return float64(s.TalkMS) / 60_000 }
@@ -71,10 +71,10 @@ func (f figures) Answered() number {
 }
 func (f figures) Dialed() number { return f.count(f.Sums.Dialed(), outcomeFilter("dialed")) }
 
-// Reached is the number of calls that reached their goal, of those with a verdict.
-func (f figures) Reached() number { return f.count(f.Successful, []string{"success", "yes"}) }
+// Succeeded is the number of calls that succeeded, by their analysis.
+func (f figures) Succeeded() number { return f.count(f.Successful, []string{"success", "yes"}) }
 
-// Known is the number of calls with a verdict.
+// Known is the number of calls with known success.
 func (f figures) Known() number { return f.count(f.Judged, []string{"success", "known"}) }
 
 func (f figures) connected() int { return f.Outcomes[overview.Answered] + f.Outcomes[overview.Machine] }
@@ -94,7 +94,7 @@ func (f figures) AnswerRate() number {
 	return f.linked(n, percent(share(n, f.Sums.Dialed())), ofOutcome(overview.Answered))
 }
 
-// Success is the share of calls with a verdict that reached their goal.
+// Success is the share of successful calls of those with known success.
 func (f figures) Success() number {
 	if f.Judged == 0 {
 		return none()
@@ -113,7 +113,7 @@ func (f figures) response(part float64, filters ...string) number {
 // P50 and P95 are response times.
 func (f figures) P50() number { return f.response(.5) }
 
-// P95 is the response time of 95 % of the turns. It leads to the calls with the slowest responses.
+// P95 is the response time of 95% of the turns. It leads to the calls with the slowest responses.
 func (f figures) P95() number { return f.response(.95, "order", "slowest") }
 
 // Turns is the number of turns with a response time.

@@ -208,7 +208,7 @@ func (p *report) tiles() []tile {
 		},
 		{
 			Label: texts.T("live.tile.success.label"), Value: f.Success(),
-			Of:     fill(texts.T("live.tile.success.of", "reached", place(0), "known", place(1)), f.Reached(), f.Known()),
+			Of:     fill(texts.T("live.tile.success.of", "successful", place(0), "known", place(1)), f.Succeeded(), f.Known()),
 			Change: points(texts, successRate(now), successRate(before), 1), Spark: course(successRate),
 		},
 		{

@@ -18,7 +18,7 @@ func (w Webhooks) confirm(r *ui.Request, title, lead string, f ui.Form) (ui.Page
 func (w Webhooks) askRotate(r *ui.Request) (ui.Page, error) {
 	return w.confirm(
 		r,
-		r.Texts.T("webhooks.secret.title"),
+		r.Texts.T("webhooks.secret.submit"),
 		r.Texts.T("webhooks.secret.lead"),
 		ui.Form{Submit: r.Texts.T("webhooks.secret.submit")},
 	)

@@ -213,7 +213,7 @@ func (w Webhooks) show(r *ui.Request) (ui.Page, error) {
 		Template: "show.html", Title: of.Shown, Crumbs: crumbs(r.Texts),
 		Actions: []ui.Link{
 			{Label: r.Texts.T("webhooks.link.edit"), Path: "webhooks/" + e.ID + "/edit", Role: operator.Owner},
-			{Label: r.Texts.T("webhooks.link.new_secret"), Path: "webhooks/" + e.ID + "/secret", Role: operator.Owner},
+			{Label: r.Texts.T("webhooks.link.rotate_secret"), Path: "webhooks/" + e.ID + "/secret", Role: operator.Owner},
 			{Label: r.Texts.T("webhooks.link.delete"), Path: "webhooks/" + e.ID + "/delete", Role: operator.Owner},
 		},
 		Data: map[string]any{"E": of, "Notices": all, "Next": next, "State": state, "States": webhook.States()},

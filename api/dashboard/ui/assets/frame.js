@@ -70,7 +70,7 @@
       if (!e.lengthComputable) return;
       bar.max = e.total;
       bar.value = e.loaded;
-      says.textContent = e.loaded < e.total ? `${Math.floor(100 * e.loaded / e.total)} % uploaded…` : "Uploaded. Processing…";
+      says.textContent = e.loaded < e.total ? `${Math.floor(100 * e.loaded / e.total)}% uploaded…` : "Uploaded. Processing…";
       if (e.loaded >= e.total) bar.removeAttribute("value");
     });
     request.addEventListener("load", () => {
