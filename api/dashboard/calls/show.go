@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/callview"
 	"github.com/parley-voice/parley/control/operator"
+	"github.com/parley-voice/parley/control/overview"
 	"github.com/parley-voice/parley/control/store"
 	"github.com/parley-voice/parley/control/webhook"
 )
@@ -41,30 +43,31 @@ type one struct {
 	row
 	control.Call
 
-	Live       bool // the page updates itself
-	Why, By    string
-	Lines      []line
-	Timeline   any // an SVG drawing
-	Turns      []chart.Turn
-	Slowest    *chart.Turn // nil without a response time
-	Phases     []chart.Phase
-	Playable   bool
-	File       string // name of the recording when it is downloaded
-	Recording  string // why there is no recording; empty if there is one
-	Quality    *control.AudioQuality
-	Analysis   []pair
-	Variables  []pair
-	Metadata   []pair
-	AMD        string
-	Transfer   []pair
-	Cost       *costTable // nil without one
-	Ring       time.Duration
-	Rungs      []rung
-	Notices    []webhook.CallDelivery
-	EndAllowed bool
-	Marks      store.Marks
-	TagChoice  []string
-	Query      string // filters of the list, with a leading "?"; empty without filters
+	Live         bool // the page updates itself
+	Why, By      string
+	Lines        []line
+	Timeline     any // an SVG drawing
+	Turns        []chart.Turn
+	Slowest      *chart.Turn // nil without a response time
+	Phases       []chart.Phase
+	Playable     bool
+	File         string // name of the recording when it is downloaded
+	Recording    string // why there is no recording; empty if there is one
+	Quality      *control.AudioQuality
+	Analysis     []pair
+	Variables    []pair
+	Metadata     []pair
+	AMD          string
+	Transfer     []pair
+	Cost         *costTable // nil without one
+	Ring         time.Duration
+	Rungs        []rung
+	Notices      []webhook.CallDelivery
+	EndAllowed   bool
+	Marks        store.Marks
+	TagChoice    []string
+	CampaignName string // its id if it is deleted
+	Query        string // filters of the list, with a leading "?"; empty without filters
 }
 
 func (c *Calls) show(r *ui.Request) (ui.Page, error) {
@@ -133,6 +136,11 @@ func (o *one) readMore(r *ui.Request) (err error) {
 	if o.Marks, err = store.ReadMarks(r.Context(), r.DB(), o.Call.ID); err != nil {
 		return err
 	}
+	names, err := overview.Names(r.Context(), r.DB(), r.Org(), []overview.Group{{Campaign: o.CampaignID}})
+	if err != nil {
+		return err
+	}
+	o.CampaignName = cmp.Or(names[o.CampaignID], o.CampaignID)
 	o.Notices, err = webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), o.Call.ID)
 	return err
 }

@@ -54,6 +54,15 @@ func (d Dates) WeekdayClock(t time.Time) string { return d.format(t, "Mon 3:04 P
 // Date returns weekday, day and year.
 func (d Dates) Date(t time.Time) string { return d.format(t, "Mon, Jan 2, 2006", "Mon 2 Jan 2006") }
 
+// Calendar formats a date such as "2026-11-26".
+func (d Dates) Calendar(date string) string {
+	t, err := time.ParseInLocation(time.DateOnly, date, d.Zone)
+	if err != nil {
+		return date
+	}
+	return d.format(t, "Jan 2, 2006", "2 Jan 2006")
+}
+
 // Clock returns hour and minute.
 func (d Dates) Clock(t time.Time) string { return d.format(t, "3:04 PM", "15:04") }
 

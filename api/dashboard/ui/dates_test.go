@@ -21,6 +21,8 @@ func TestDates(t *testing.T) {
 		"us weekday":           {us.Weekday(at), "Thu, Nov 26"},
 		"us weekday and clock": {us.WeekdayClock(at), "Thu 9:05 PM"},
 		"us date":              {us.Date(at), "Thu, Nov 26, 2026"},
+		"us calendar":          {us.Calendar("2026-11-26") + ", " + us.Calendar("soon"), "Nov 26, 2026, soon"},
+		"kz calendar":          {kz.Calendar("2026-11-26"), "26 Nov 2026"},
 		"kz weekday and clock": {kz.WeekdayClock(at), "Fri 07:05"},
 		"kz date":              {kz.Date(at), "Fri 27 Nov 2026"},
 		"us clock":             {us.Clock(at), "9:05 PM"},

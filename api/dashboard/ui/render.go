@@ -120,6 +120,9 @@ func (s sheet) Zone() string { return s.dates.Zone.String() }
 // TimeOfDay formats a time such as "09:00".
 func (s sheet) TimeOfDay(clock string) string { return s.dates.TimeOfDay(clock) }
 
+// Calendar formats a date such as "2026-11-26".
+func (s sheet) Calendar(date string) string { return s.dates.Calendar(date) }
+
 // When formats a time; nil and the zero time give a dash.
 func (s sheet) When(v any) template.HTML {
 	t, ok := toTime(v)
