@@ -127,8 +127,9 @@ func readGrant(r *ui.Request, q db.Querier) (trunks.GrantView, []apply.Grant, er
 func (Trunks) askEnd(r *ui.Request) (ui.Page, error) {
 	l, _, err := readGrant(r, r.DB())
 	return ui.Confirm(r, ui.Page{
-		Title: r.Texts.T("trunks.loan.title", "trunk_name", l.TrunkName), Crumbs: crumbs(r.Texts),
-		Lead: strings.TrimSpace(r.Texts.T("trunks.loan.lead", "borrower", l.Borrower)),
+		Title:  r.Texts.T("trunks.loan.title", "trunk_name", l.TrunkName),
+		Crumbs: crumbs(r.Texts, ui.Link{Label: l.TrunkName, Path: "trunks/" + l.TrunkID}),
+		Lead:   strings.TrimSpace(r.Texts.T("trunks.loan.lead", "borrower", l.Borrower)),
 	}, r.Texts.T("trunks.loan.submit"), "trunks/"+l.TrunkID), err
 }
 

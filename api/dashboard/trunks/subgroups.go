@@ -41,6 +41,13 @@ func back(g trunks.GrantView) string {
 	return "trunks/" + g.TrunkID
 }
 
+func crumbsOf(texts *ui.Texts, g trunks.GrantView) []ui.Link {
+	if g.Lender != "" {
+		return crumbs(texts)
+	}
+	return crumbs(texts, ui.Link{Label: g.TrunkName, Path: back(g)})
+}
+
 func subgroupFields(r *ui.Request, s trunks.Route) ([]ui.Field, error) {
 	names, err := agents.Names(r.Context(), r.DB(), r.Org())
 	return []ui.Field{
@@ -79,7 +86,7 @@ func (Trunks) askSubgroup(r *ui.Request) (ui.Page, error) {
 		trunks.Route{Subgroup: trunks.Subgroup{ConcurrentCalls: trunks.DefaultConcurrent, CallsPerMinute: trunks.DefaultPerMinute}},
 	)
 	return ui.Page{
-		Template: "form.html", Title: r.Texts.T("trunks.subgroup.title", "trunk_name", g.TrunkName), Crumbs: crumbs(r.Texts),
+		Template: "form.html", Title: r.Texts.T("trunks.subgroup.title", "trunk_name", g.TrunkName), Crumbs: crumbsOf(r.Texts, g),
 		Data: r.Form(ui.Form{
 			Submit: r.Texts.T("trunks.subgroup.submit"), Cancel: r.URL(back(g)),
 			Fields: append([]ui.Field{{
@@ -183,7 +190,7 @@ func (Trunks) askEdit(r *ui.Request) (ui.Page, error) {
 	fields, err := subgroupFields(r, s)
 	return ui.Page{
 		Template: "form.html", Title: r.Texts.T("trunks.subgroup.edit.title", "name", s.Name),
-		Lead: r.Texts.T("trunks.subgroup.edit.lead", "trunk_name", g.TrunkName), Crumbs: crumbs(r.Texts),
+		Lead: r.Texts.T("trunks.subgroup.edit.lead", "trunk_name", g.TrunkName), Crumbs: crumbsOf(r.Texts, g),
 		Data: r.Form(ui.Form{Submit: r.Texts.T("ui.form.save"), Cancel: r.URL(back(g)), Fields: fields, Of: auditSubgroup(s)}),
 	}, err
 }
@@ -207,7 +214,7 @@ func (Trunks) changeSubgroup(r *ui.Request) (ui.Result, error) {
 func (Trunks) askDrop(r *ui.Request) (ui.Page, error) {
 	s, g, err := subgroup(r, r.DB())
 	return ui.Confirm(r, ui.Page{
-		Title: r.Texts.T("trunks.subgroup.delete.title", "name", s.Name), Crumbs: crumbs(r.Texts),
+		Title: r.Texts.T("trunks.subgroup.delete.title", "name", s.Name), Crumbs: crumbsOf(r.Texts, g),
 		Lead: r.Texts.T("trunks.subgroup.delete.lead", "count", s.Live),
 	}, r.Texts.T("trunks.subgroup.delete.submit"), back(g)), err
 }
