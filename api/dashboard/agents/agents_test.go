@@ -230,6 +230,9 @@ func TestTestCall(t *testing.T) {
 	ids := h.Furnish(t, "sales")
 	b := h.SignIn(t, "oscar")
 	at := "agents/" + ids["agents"] + "/call"
+	if page := b.Get(at).Body; !strings.Contains(page, `name="variable.first_name" value="" required`) {
+		t.Errorf("a variable without a default is optional: %s", page)
+	}
 	for _, bad := range []struct {
 		name, want string
 		form       []string

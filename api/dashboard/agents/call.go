@@ -24,7 +24,7 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 	all := []ui.Field{
 		ui.OnceField(),
 		{
-			Name: "to", Label: r.Texts.T("agents.call.to.label"), Kind: "tel", Placeholder: "+12025550123", Complete: "tel",
+			Name: "to", Label: r.Texts.T("agents.call.to.label"), Kind: "tel", Placeholder: "+1 202 555 0123", Complete: "tel",
 			Help: r.Texts.T("agents.call.to.help"),
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -38,8 +39,11 @@ func (a Agents) askTalk(r *ui.Request) (ui.Page, error) {
 
 // variableFields ask for the variables of a test call.
 func variableFields(a agents.Agent) (all []ui.Field) {
+	missing := a.Draft.Missing(a.Draft.Values("", nil))
 	for _, name := range a.Draft.VariableNames() {
-		all = append(all, ui.Field{Name: "variable." + name, Label: name, Value: a.Draft.Variables[name], Optional: true})
+		all = append(all, ui.Field{
+			Name: "variable." + name, Label: name, Value: a.Draft.Variables[name], Optional: !slices.Contains(missing, name),
+		})
 	}
 	return all
 }
