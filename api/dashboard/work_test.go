@@ -53,7 +53,7 @@ func TestCampaignInBrowser(t *testing.T) {
 	b.Press("Continue")
 	b.Run(`document.querySelector("[aria-label='Who maps to']").value = "name"; document.querySelector("[aria-label='Backup maps to']").value = "-"`)
 	b.Press("Check again")
-	if text := b.Text(); !strings.Contains(text, "2\nwill be called") || !strings.Contains(text, "not a telephone number") {
+	if text := b.Text(); !strings.Contains(text, "2\nWill be called") || !strings.Contains(text, "Not a telephone number") {
 		t.Errorf("the preview says %s", text)
 	}
 	b.Press("Continue")

@@ -176,6 +176,7 @@ func describe(texts *ui.Texts, f progress.Facts, one store.ListedContact) contac
 	case campaigns.Done:
 		x.Class = "good"
 	}
+	x.Label = lower(x.Label)
 	return x
 }
 

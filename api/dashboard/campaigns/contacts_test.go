@@ -151,7 +151,7 @@ func TestContactReasons(t *testing.T) {
 		for next := at + "?show=" + show; next != ""; {
 			page := b.Get(next)
 			rows := strings.Count(page.Body, `<th scope="row"`)
-			if n += rows; rows != strings.Count(page.Body, ">"+label+"</span>") {
+			if n += rows; rows != strings.Count(page.Body, ">"+show+"</span>") {
 				t.Errorf("%s lists others: %s", show, page.Text())
 			}
 			before, _, more := strings.Cut(page.Body, `" rel="next"`)

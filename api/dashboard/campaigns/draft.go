@@ -90,10 +90,17 @@ func timeFields(r *ui.Request) []ui.Field {
 		{Name: "from_hour", Label: r.Texts.T("campaigns.draft.from_hour.label"), Kind: ui.TimeOfDay, Value: "09:00", Optional: true},
 		{
 			Name: "to_hour", Label: r.Texts.T("campaigns.draft.to_hour.label"), Kind: ui.TimeOfDay, Value: "18:00", Optional: true,
-			Help: r.Texts.T("campaigns.draft.to_hour.help"),
+			Help: hoursHelp(r),
 		},
 		{Name: "contact_zone", Label: r.Texts.T("campaigns.draft.contact_zone.label"), Kind: ui.Checkbox},
 	}
+}
+
+func hoursHelp(r *ui.Request) string {
+	if r.Member.Market == "kz" {
+		return r.Texts.T("campaigns.draft.to_hour.help.window")
+	}
+	return r.Texts.T("campaigns.draft.to_hour.help")
 }
 
 func retryFields(texts *ui.Texts) []ui.Field {

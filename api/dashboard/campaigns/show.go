@@ -109,7 +109,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	o.Menu, o.Currency = menu(r.Texts, k), c.Currency
 	return ui.Page{
 		Template: "one.html", Title: k.Name,
-		Lead:   r.Texts.T("campaigns.show.lead", "purpose", k.Classification, "agent", k.AgentName, "pace", k.CallsPerMinute),
+		Lead:   ui.Capitalize(r.Texts.T("campaigns.show.lead", "purpose", k.Classification, "agent", k.AgentName, "pace", k.CallsPerMinute)),
 		Crumbs: crumbs(r.Texts), Data: o,
 	}, nil
 }

@@ -23,15 +23,15 @@ func TestMapColumns(t *testing.T) {
 		has        string // expected texts of the page, separated by bars
 		on         bool   // the page lets the operator continue
 	}{
-		{"a short first row", "phone,name,amount\n2125550101\n2125550102,Ada,5\n", "phone|name|amount|2 rows|2 will be called|0 skipped|0 duplicates|0 invalid", true},
-		{"no row", "phone,name,amount\n", "phone|name|amount|0 rows|header line and no rows", false},
-		{"no callable row", "phone\n+442071838750\n8005550106\n12\n", "3 rows|0 will be called|2 skipped|1 invalid|No row can be called", false},
+		{"a short first row", "phone,name,amount\n2125550101\n2125550102,Ada,5\n", "phone|name|amount|2 Rows|2 Will be called|0 Skipped|0 Duplicates|0 Invalid", true},
+		{"no row", "phone,name,amount\n", "phone|name|amount|0 Rows|header line and no rows", false},
+		{"no callable row", "phone\n+442071838750\n8005550106\n12\n", "3 Rows|0 Will be called|2 Skipped|1 Invalid|No row can be called", false},
 		{
 			"each kind", "Mobile,name\n2125550101,Ada\n+1 212 555 0101,Ada\n+442071838750,Tom\nnone,Eve\n2125550102.0,Bob\n",
-			"5 rows|2 will be called|1 skipped|1 duplicate|1 invalid", true,
+			"5 Rows|2 Will be called|1 Skipped|1 Duplicate|1 Invalid", true,
 		},
-		{"Windows-1252", "phone,name\n2125550101,Jos\xe9\n", "1 will be called|read as Windows-1252|José", true},
-		{"two columns of phones", "Mobile,Phone\n2125550101,2125550102\n", "1 will be called|Several columns look like phone numbers. Calls go to Phone, not Mobile.", true},
+		{"Windows-1252", "phone,name\n2125550101,Jos\xe9\n", "1 Will be called|read as Windows-1252|José", true},
+		{"two columns of phones", "Mobile,Phone\n2125550101,2125550102\n", "1 Will be called|Several columns look like phone numbers. Calls go to Phone, not Mobile.", true},
 		{"no phone", "a,b\n1,2\n", "No column maps to phone", false},
 	} {
 		var body bytes.Buffer

@@ -20,7 +20,7 @@ import (
 func funcs(a assets, texts *Texts) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": Count, "ms": Milliseconds, "next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
-		"join":   func(sep string, all []string) string { return strings.Join(all, sep) },
+		"capitalize": Capitalize, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
 		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
 		"t": texts.T, "plural": func(key string, n any) string { return texts.T(key, "count", n) },
 		"label":    func(prefix string, code any) string { return texts.Label(prefix, fmt.Sprint(code)) },
