@@ -262,6 +262,8 @@ func callStep(texts *ui.Texts, s setup) step {
 		p.State, p.Text = stepDone, texts.T("live.start.call.done")
 	}
 	switch {
+	case s.isInCall() && s.answered:
+		p.Text += " " + texts.T("live.start.call.in_progress")
 	case s.isInCall():
 		p.Text = texts.T("live.start.call.in_progress")
 	case s.newest != nil && !s.answered:

@@ -146,7 +146,7 @@ func testAgentSteps(t *testing.T, h *dashtest.Env, b *dashtest.Browser, says fun
 	}
 	says("4 of 6", "A phone call was answered.")
 	addCall("call_4", "phone", "ringing", "", "")
-	says("4 of 6", "A call is in progress.")
+	says("4 of 6", "A phone call was answered. A call is in progress.")
 	if text := b.Follow("start/hide").Text(); !strings.Contains(text, "hidden") || strings.Contains(text, "not finished") {
 		t.Errorf("Overview says %s", text)
 	}
