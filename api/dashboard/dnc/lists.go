@@ -167,7 +167,7 @@ func (Lists) askAdd(r *ui.Request) (ui.Page, error) {
 		Data: r.Form(ui.Form{
 			Submit: r.Texts.T("dnc.add.submit"), Cancel: r.URL("do-not-call"),
 			Fields: []ui.Field{{
-				Name: "number", Label: r.Texts.T("dnc.add.number.label"), Kind: "tel", Placeholder: "+12025550123",
+				Name: "number", Label: r.Texts.T("dnc.add.number.label"), Kind: "tel", Placeholder: "+1 202 555 0123",
 				Complete: "off",
 			}},
 		}),

@@ -300,6 +300,9 @@ func labelled(key, reason string) string {
 // Invalid rejects a form because of a field, or as a whole with field "".
 func Invalid(field string, reason any) error {
 	text := Capitalize(fmt.Sprint(reason))
+	if last, _ := utf8.DecodeLastRuneInString(text); unicode.IsLetter(last) || unicode.IsDigit(last) {
+		text += "."
+	}
 	if field == "" {
 		return &InvalidError{Message: text}
 	}
