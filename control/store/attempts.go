@@ -55,18 +55,6 @@ func (s *Store) Mark(ctx context.Context, l control.Lease, to control.AttemptSta
 	return db.Wrap(s.writers().mark.Do(ctx, mark{l, to, at}), "mark")
 }
 
-// Note implements control.AttemptStore.
-func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) error {
-	return attemptTx(ctx, s, "note", l, control.Closed, func(tx pgx.Tx) error {
-		if n.Begins {
-			if _, err := tx.Exec(ctx, "UPDATE calls SET status = 'ongoing' WHERE id = $1 AND status = 'queued'", l.CallID); err != nil {
-				return err
-			}
-		}
-		return writeTranscript(ctx, tx, l.CallID, n.Lines, n.FirstLine, n.Turns, n.FirstTurn)
-	})
-}
-
 // Finish implements control.AttemptStore.
 func (s *Store) Finish(ctx context.Context, l control.Lease, f control.CallResult) error {
 	if isUnanswered(f) {

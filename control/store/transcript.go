@@ -54,7 +54,7 @@ func replaceTranscript(ctx context.Context, q db.Querier, callID string, lines [
 		}
 	}
 	if !packed || len(lines)+len(turns) == 0 {
-		return writeTranscript(ctx, q, callID, lines, 0, turns, 0)
+		return writeTranscript(ctx, q, callID, lines, turns)
 	}
 	pack, err := packTranscript(lines, turns)
 	if err == nil {
@@ -63,30 +63,31 @@ func replaceTranscript(ctx context.Context, q db.Querier, callID string, lines [
 	return db.Wrap(err, "pack")
 }
 
-// writeTranscript writes the lines and turns from the given indexes on. It replaces those that are stored already.
-func writeTranscript(
-	ctx context.Context, q db.Querier, callID string, lines []pipeline.Line, firstLine int, turns []pipeline.Turn,
-	firstTurn int,
-) error {
-	stored := make([]line, len(lines))
-	for i, l := range lines {
-		stored[i] = line(l)
-	}
-	items, err := marshalEach(stored)
+// writeTranscript writes the lines and turns as rows. The call has none.
+func writeTranscript(ctx context.Context, q db.Querier, callID string, lines []pipeline.Line, turns []pipeline.Turn) error {
+	items, err := marshalLines(lines)
 	if err == nil {
-		err = writeItems(ctx, q, "call_lines", callID, items, firstLine)
+		err = writeItems(ctx, q, "call_lines", callID, items)
 	}
 	if err != nil {
 		return fmt.Errorf("lines: %w", err)
 	}
 	items, err = marshalEach(turns)
 	if err == nil {
-		err = writeItems(ctx, q, "call_turns", callID, items, firstTurn)
+		err = writeItems(ctx, q, "call_turns", callID, items)
 	}
 	return db.Wrap(err, "turns")
 }
 
-func writeItems(ctx context.Context, q db.Querier, table, callID string, items [][]byte, first int) error {
+func marshalLines(lines []pipeline.Line) ([][]byte, error) {
+	stored := make([]line, len(lines))
+	for i, l := range lines {
+		stored[i] = line(l)
+	}
+	return marshalEach(stored)
+}
+
+func writeItems(ctx context.Context, q db.Querier, table, callID string, items [][]byte) error {
 	if len(items) == 0 {
 		return nil
 	}
@@ -94,9 +95,7 @@ func writeItems(ctx context.Context, q db.Querier, table, callID string, items [
 	for i, item := range items {
 		texts[i] = string(item)
 	}
-	_, err := q.Exec(ctx, `
-		INSERT INTO `+table+` (call_id, n, item)
-		SELECT $1, $2::int + u.n - 1, u.item::json FROM unnest($3::text[]) WITH ORDINALITY u (item, n)
-		ON CONFLICT (call_id, n) DO UPDATE SET item = excluded.item`, callID, first, texts)
+	_, err := q.Exec(ctx, "INSERT INTO "+table+" (call_id, n, item) "+
+		"SELECT $1, u.n - 1, u.item::json FROM unnest($2::text[]) WITH ORDINALITY u (item, n)", callID, texts)
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -160,10 +161,10 @@ func (r *Recording) flush(ending bool) error {
 		right = append(right, make([]int16, -lag-slack)...)
 	}
 	n := min(len(left), len(right))
-	r.bytes = r.bytes[:0]
-	for i := range n {
-		r.bytes = binary.LittleEndian.AppendUint16(r.bytes, uint16(left[i]))  //nolint:gosec // two's complement
-		r.bytes = binary.LittleEndian.AppendUint16(r.bytes, uint16(right[i])) //nolint:gosec // likewise
+	r.bytes = slices.Grow(r.bytes[:0], 4*n)[:4*n]
+	for i, sample := range left[:n] {
+		pair := uint32(uint16(sample)) | uint32(uint16(right[i]))<<16 //nolint:gosec // two's complement
+		binary.LittleEndian.PutUint32(r.bytes[4*i:], pair)
 	}
 	r.pending[0], r.pending[1] = left[:copy(left, left[n:])], right[:copy(right, right[n:])]
 	_, err := r.out.Write(r.bytes)

@@ -108,7 +108,10 @@ func (m *Machine) speculate(p float64) []Action {
 		return nil
 	}
 	same := wording(text)
-	if g := m.endpointer.guess(text, r); same == a.spec || g.P < p || g.Dictation && p > 0 {
+	if same == a.spec {
+		return nil
+	}
+	if g := m.endpointer.guess(text, r); g.P < p || g.Dictation && p > 0 {
 		return nil
 	}
 	a.spec = same

@@ -16,6 +16,9 @@ type endpointer struct {
 	pauses   time.Duration // mean length of the pauses after which the caller continued
 	cutOffs  int           // number of answers that spoke over the caller; onReplyEnd reduces it
 	clean    int           // number of turns since the last cut-off
+
+	asked    eot.Pause // newest question to the built-in model
+	answered eot.Guess // answer to asked
 }
 
 // A judgment is a question to the classifier and its answer.
@@ -36,9 +39,12 @@ func (p *endpointer) pause(text string) eot.Pause {
 }
 
 // guess estimates the probability that the caller has finished. The classifier
-// overrides the recognizer, which overrides the built-in model.
+// overrides the recognizer, which overrides the built-in model. A pause is judged several times with the same words.
 func (p *endpointer) guess(text string, r *recognizer) eot.Guess {
-	g := p.pause(text).Guess()
+	if x := p.pause(text); x != p.asked {
+		p.asked, p.answered = x, x.Guess()
+	}
+	g := p.answered
 	if r.eot > 0 {
 		g.P, g.Reason = r.eot, "recognizer"
 	}
