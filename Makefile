@@ -82,7 +82,7 @@ soak: deps build ## the long harnesses: kill -9 over hundreds of calls, 100 call
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 60m -v -run 'TestSoak|TestTakeCost' . ./sip ./api ./api/dashboard ./control/retention ./control/store ./campaigns/dialer/pgqueue ./pipeline/fakeprovider
 	@PARLEYTEST_SOAK=1 go test -count=1 -timeout 10m -run 'TestTenThousandTurns' ./pipeline/pipetest
 	@CGO_ENABLED=1 go test -vet=off -race -count=1 -timeout 30m -parallel 4 .
-	@CGO_ENABLED=1 go test -vet=off -race -count=1 -timeout 30m -p 2 ./api/conformance ./webrtc/jsclient ./control/db ./control/store ./control/failover ./campaigns/service ./campaigns/dialer/pgqueue
+	@CGO_ENABLED=1 go test -vet=off -race -count=1 -timeout 30m -p 2 ./api ./api/conformance ./webrtc/jsclient ./control/db ./control/store ./control/failover ./campaigns/service ./campaigns/dialer/pgqueue
 	@PARLEYTEST_WEB_CALLS=100 go test -count=1 -timeout 10m -v -run 'TestSoakWeb' .
 	@PARLEYTEST_KILLS=50 PARLEYTEST_SOAK=1 go test -count=1 -timeout 15m -v -run 'TestKillDuringRequest|TestSDKs|TestTypeScript' ./api/conformance ./webrtc/jsclient
 
