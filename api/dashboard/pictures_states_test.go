@@ -190,6 +190,7 @@ func talking(t *testing.T) (*dashtest.Env, []scene) {
 		{"ready", func(b dashtest.Tab) { b.Go(at) }},
 		{"refused", func(b dashtest.Tab) {
 			h.Exec(t, "UPDATE agents SET published_version = NULL WHERE id = $1", id)
+			b.Fill("[name='variable.first_name']", "Ada")
 			b.Run(`document.querySelector("[data-start]").click()`)
 			b.Until(`!document.querySelector(".refused").hidden`)
 			h.Exec(t, "UPDATE agents SET published_version = 1 WHERE id = $1", id)
@@ -299,7 +300,7 @@ func furtherStates(t *testing.T) (*dashtest.Env, []scene) {
 		"busy":      "status = 'failed', dialed_at = now(), ended_at = now(), disconnection_reason = 'busy', sip_status = 486, sip_reason = 'Busy Here'",
 		"forbidden": "status = 'failed', dialed_at = now(), ended_at = now(), disconnection_reason = 'auth_failed', sip_status = 403, sip_reason = 'Forbidden'",
 		"voicemail": "status = 'ended', dialed_at = now() - interval '40 s', answered_at = now() - interval '30 s', ended_at = now(), answered_by = 'voicemail', disconnection_reason = 'voicemail_reached', recording_status = 'failed', analysis_status = 'failed', analysis_error = 'the provider refuses the key'",
-		"web":       "call_type = 'web', to_number = '', from_number = '', dial_number = '', status = 'ended', answered_at = now() - interval '95 s', ended_at = now(), disconnection_reason = 'agent_hangup', recording_status = 'pending', analysis_status = 'pending'",
+		"web":       "call_type = 'web', to_number = '', from_number = '', dial_number = '', status = 'ended', answered_at = now() - interval '95 s', ended_at = now(), disconnection_reason = 'agent_hangup', recording_status = 'finalizing', analysis_status = 'pending'",
 	} {
 		id := "call_" + name
 		h.Exec(t, `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number, trunk_id, route_id, ring_seconds, created_at)
@@ -317,6 +318,7 @@ func furtherStates(t *testing.T) (*dashtest.Env, []scene) {
 		"failed": "state = 'failed', message = 'the file has no column of phone numbers'",
 	} {
 		add("import_"+name, func(b dashtest.Tab) {
+			h.Exec(t, "UPDATE list_imports SET stage = '', rows_done = 0, rows_all = 0, message = '' WHERE id = $1", waiting)
 			h.Exec(t, "UPDATE list_imports SET "+set+" WHERE id = $1", waiting)
 			b.Go("campaigns/importing?id=" + waiting)
 		})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -89,8 +90,14 @@ func (s *Sender) send(ctx context.Context, e Endpoint, d delivery) (status int, 
 	return resp.StatusCode, retryAfter(resp.Header, s.now()), ""
 }
 
-// reason returns the text of an error without the URL, which may contain a token.
+// reason returns the text of an error without the URL, which may contain a token, and without the address of the resolver.
 func reason(err error) string {
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		if dns.IsNotFound {
+			return "the host is not found"
+		}
+		return "the lookup of the host failed"
+	}
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -121,4 +122,15 @@ func TestErrorTextsAreStorable(t *testing.T) {
 			t.Errorf("%q", text)
 		}
 	})
+}
+
+// TestReasonNamesNoResolver checks that a failed lookup does not tell the address of the resolver to customers.
+func TestReasonNamesNoResolver(t *testing.T) {
+	for want, missing := range map[string]bool{"the host is not found": true, "the lookup of the host failed": false} {
+		lookup := &net.DNSError{Err: "no such host", Name: "hooks.example.com", Server: "10.0.0.53:53", IsNotFound: missing}
+		err := &url.Error{Op: "Post", URL: "https://hooks.example.com/token", Err: &net.OpError{Op: "dial", Net: "tcp", Err: lookup}}
+		if got := reason(err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 }

@@ -133,11 +133,11 @@ func (a Agents) show(r *ui.Request) (ui.Page, error) {
 		"Missing":  agent.Draft.Missing(agent.Draft.Values("", nil)),
 	}
 	data["Found"] = a.check(r, r.DB(), agent.Draft)
-	at := "agents/" + agent.ID
+	at, publishes := "agents/"+agent.ID, changed || agent.Published == 0 // the page has a button that publishes
 	p := ui.Page{
 		Template: "show.html", Title: agent.Name, Crumbs: crumbs(r.Texts), Data: data,
 		Actions: []ui.Link{
-			{Label: r.Texts.T("agents.link.edit"), Path: at + "/edit"},
+			{Label: r.Texts.T("agents.link.edit"), Path: at + "/edit", Plain: publishes},
 			{Label: r.Texts.T("agents.link.edit_as_yaml"), Path: at + "/text"},
 			{Label: r.Texts.T("agents.link.compare_versions"), Path: at + "/diff"},
 			{Label: r.Texts.T("agents.link.delete"), Path: at + "/delete"},
@@ -238,6 +238,7 @@ func (Agents) version(r *ui.Request) (ui.Page, error) {
 
 // restore copies a version to the draft; the published version stays.
 func (Agents) restore(r *ui.Request) (ui.Result, error) {
+	version := 0
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		a, d, n, err := versionOf(r, q)
 		if err != nil {
@@ -246,7 +247,8 @@ func (Agents) restore(r *ui.Request) (ui.Result, error) {
 		if _, err = agents.Save(r.Context(), q, r.Org(), a.Name, d); err != nil {
 			return operator.Entry{}, ui.InvalidFromApply(err)
 		}
+		version = n
 		return operator.Entry{Action: "agent.restore", Object: a.ID, After: map[string]any{"name": a.Name, "version": n}}, nil
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: r.Texts.T("agents.version.notice")}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: r.Texts.T("agents.version.notice", "version", version)}, err
 }

@@ -126,7 +126,7 @@ func TestVersions(t *testing.T) {
 	b.Follow(at + "/publish")
 	b.Follow(at+"/text", "text", "greeting: Two.\nspeech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}")
 	b.Follow(at + "/publish")
-	if page := b.Follow(at + "/versions/1"); !strings.Contains(page.Text(), "Draft restored from this version.") {
+	if page := b.Follow(at + "/versions/1"); !strings.Contains(page.Text(), "Draft restored from version 1.") {
 		t.Errorf("%s", page.Text())
 	}
 	if got := read(t, h); got.Published != 2 || got.Draft.Greeting != "Hello {{name}}." || got.Draft.Tools[0].Headers["X-Key"] != "canary" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -63,7 +64,11 @@ func givenVariables(r *ui.Request, a agents.Agent) map[string]string {
 func (a Agents) talk(r *ui.Request) error {
 	ticket, err := a.createTalk(r)
 	if invalid, ok := errors.AsType[*ui.InvalidError](err); ok {
-		response.JSON(r.Writer, http.StatusUnprocessableEntity, map[string]string{"message": invalid.Text()})
+		text, named := strings.CutPrefix(invalid.Text(), "variable.")
+		if !named {
+			text = ui.Sentence(text)
+		}
+		response.JSON(r.Writer, http.StatusUnprocessableEntity, map[string]string{"message": text})
 		return nil
 	}
 	if err == nil {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/dashtest"
 	"github.com/parley-voice/parley/control/agents"
@@ -114,3 +116,26 @@ func TestProviderChoices(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestTalkVariables checks that the form of a test call requires the variables that have no default, and names a missing one.
+func TestTalkVariables(t *testing.T) {
+	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Calls.Tickets = noTickets{} })
+	id := h.Furnish(t, "sales")["agents"]
+	h.Exec(t, `UPDATE agents SET draft = (draft::jsonb || '{"greeting": "{{first_name}} {{who}}"}')::json WHERE id = $1`, id)
+	b := h.SignIn(t, "oscar")
+	page := b.Get("agents/" + id + "/talk").Body
+	for name, required := range map[string]bool{"first_name": true, "who": false} {
+		field := regexp.MustCompile(`<input[^>]* name="variable\.` + name + `"[^>]*>`).FindString(page)
+		if field == "" || strings.Contains(field, " required") != required {
+			t.Errorf("%s: %q", name, field)
+		}
+	}
+	if a := b.Post("agents/" + id + "/talk"); a.Status != http.StatusUnprocessableEntity || a.Body != `{"message":"first_name: Required."}` {
+		t.Errorf("%d %q", a.Status, a.Body)
+	}
+}
+
+// noTickets issues join tokens that no server accepts.
+type noTickets struct{}
+
+func (noTickets) Ticket(string, time.Time, time.Time) map[string]any { return map[string]any{} }

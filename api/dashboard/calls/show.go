@@ -86,7 +86,7 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 	o := one{
 		row: newRow(r.Texts, call), Call: call, Live: unsettled(call), By: r.Texts.Label("ui.ended_by", string(call.HangupBy)),
 		Turns: chart.Turns(r.Texts, said.Turns), Phases: chart.Phases(r.Texts),
-		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(r.Texts, call.RecordingStatus),
+		Playable: call.RecordingStatus == control.RecordingReady, Recording: noRecordingText(r.Texts, call),
 		File:      call.ID + path.Ext(call.RecordingKey),
 		Analysis:  analysis(r.Texts, call.Analysis),
 		Variables: pairs(r.Texts, call.Variables), Metadata: pairs(r.Texts, call.Metadata), AMD: evidence(r.Texts, call.AMD),
@@ -154,9 +154,9 @@ func unsettled(c control.Call) bool {
 	return !late && (c.RecordingStatus == control.RecordingFinalizing || c.AnalysisStatus == "pending")
 }
 
-// noRecordingText says why there is no recording.
-func noRecordingText(texts *ui.Texts, s control.RecordingStatus) string {
-	switch s {
+// noRecordingText says why there is no recording. It is empty if there is one, or may still be one.
+func noRecordingText(texts *ui.Texts, c control.Call) string {
+	switch c.RecordingStatus {
 	case control.RecordingInProgress:
 		return texts.T("calls.no_recording.in_progress")
 	case control.RecordingFinalizing:
@@ -165,7 +165,12 @@ func noRecordingText(texts *ui.Texts, s control.RecordingStatus) string {
 		return texts.T("calls.no_recording.failed")
 	case control.RecordingDisabled:
 		return texts.T("calls.no_recording.off")
-	case control.RecordingNone, control.RecordingReady:
+	case control.RecordingReady:
+		return ""
+	case control.RecordingNone:
+	}
+	if !c.Status.Over() {
+		return ""
 	}
 	return texts.T("calls.no_recording.none")
 }

@@ -36,6 +36,7 @@ type check struct {
 	Passed, Failed, Action, Link string
 
 	Fits bool
+	Asks bool // does not fit, but the launch form asks for the decision
 	Href string
 }
 
@@ -51,6 +52,17 @@ func (x check) path(k campaigns.Campaign) string {
 		return "campaigns/" + k.ID + "/" + x.Path
 	}
 	return x.Path
+}
+
+// rank returns the place of a check in the list: those that block the launch come first.
+func (x check) rank() int {
+	switch {
+	case x.Fits:
+		return 2
+	case x.Asks:
+		return 1
+	}
+	return 0
 }
 
 // launchChecks returns all launch checks in their order.

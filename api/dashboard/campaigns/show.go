@@ -1,6 +1,7 @@
 package campaigns
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -147,25 +148,17 @@ func (c *Campaigns) check(r *ui.Request, o *one) {
 		if x.Path != "" {
 			x.Href = r.URL(x.path(o.Campaign))
 		}
-		if failed && x.Code != launchcheck.DNCMatches {
+		x.Asks = failed && x.Code == launchcheck.DNCMatches
+		if failed && !x.Asks {
 			o.Blocked++
 		}
 		if !failed {
 			o.Passed++
 		}
-		o.Listed = o.Listed || failed && x.Code == launchcheck.DNCMatches
+		o.Listed = o.Listed || x.Asks
 		o.Checks = append(o.Checks, x)
 	}
-	slices.SortStableFunc(o.Checks, func(a, b check) int {
-		switch {
-		case a.Fits == b.Fits:
-			return 0
-		case b.Fits:
-			return -1
-		default:
-			return 1
-		}
-	})
+	slices.SortStableFunc(o.Checks, func(a, b check) int { return cmp.Compare(a.rank(), b.rank()) })
 }
 
 // Ranges of charts: minutes of the pace, attempts of the hours.

@@ -177,7 +177,8 @@ func (l *Live) carrierStep(r *ui.Request, s setup) step {
 	p.Links = []ui.Link{{Label: r.Texts.T("live.start.carrier.edit"), Path: "trunks/" + s.trunks[0].ID + "/edit" + next}}
 	p.Buttons = []ui.Link{{Label: r.Texts.T("live.start.carrier.check"), Path: "start/carrier"}}
 	if len(reasons) > 0 {
-		p.fail(sentence(strings.Join(reasons, "; ")))
+		p.Text = r.Texts.T("live.start.carrier.unusable", "trunk", s.trunks[0].Name)
+		p.fail(ui.Sentence(strings.Join(reasons, "; ")))
 	}
 	return p
 }
@@ -199,25 +200,17 @@ func (l *Live) providerStep(r *ui.Request, s setup) (step, error) {
 	engines := s.draft
 	engines.Tools = nil // tools are not part of this step
 	if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), engines); err != nil {
-		p.fail(sentence(err.Error()))
+		p.fail(ui.Sentence(err.Error()))
 		return p, nil
 	}
 	tested, err := l.Checks.Tested(r.Context(), r.DB(), r.Org(), s.draft)
 	switch found := l.Agents.Warnings(r.Org(), engines); {
 	case len(found) > 0:
-		p.fail(sentence(strings.Join(found, "; ")))
+		p.fail(ui.Sentence(strings.Join(found, "; ")))
 	case tested || s.answered:
 		p.State = stepDone
 	}
 	return p, err
-}
-
-// sentence returns an error or warning as a sentence.
-func sentence(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ui.Capitalize(strings.TrimSuffix(text, ".")) + "."
 }
 
 func (l *Live) agentStep(r *ui.Request, s setup) step {
@@ -235,7 +228,7 @@ func (l *Live) agentStep(r *ui.Request, s setup) step {
 		p.Links = append([]ui.Link{publish}, p.Links...)
 		if l.Agents != nil {
 			if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), s.draft); err != nil {
-				p.fail(sentence(err.Error()))
+				p.fail(ui.Sentence(err.Error()))
 			}
 		}
 		return p

@@ -21,7 +21,7 @@ func funcs(a assets, texts *Texts) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": Count, "ms": Milliseconds, "next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
 		"capitalize": Capitalize, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
-		"pretty": pretty, "dict": dict, "class": class, "deref": deref,
+		"sentence": Sentence, "complete": complete, "pretty": pretty, "dict": dict, "class": class, "deref": deref,
 		"t": texts.T, "plural": func(key string, n any) string { return texts.T(key, "count", n) },
 		"label":    func(prefix string, code any) string { return texts.Label(prefix, fmt.Sprint(code)) },
 		"span":     func(d time.Duration) string { return span(texts, d) },
@@ -108,7 +108,7 @@ func dict(pairs ...any) (map[string]any, error) {
 // class returns the CSS class of a state: good, busy, bad or plain.
 func class(state any) string {
 	switch fmt.Sprint(state) {
-	case "accepted", "active", "published", "running", "delivered", "ended", "ok", "up", "answered", "done", "completed":
+	case "accepted", "active", "published", "running", "delivered", "ended", "ok", "up", "answered", "done", "completed", "on":
 		return "good"
 	case "pending", "waiting", "scheduled", "queued", "ongoing", "ringing", "draft", "paused", "degraded", "in_call", "half-open", "half_open":
 		return "busy"

@@ -97,7 +97,7 @@ func (f *Frame) refuseIdentity(w http.ResponseWriter, r *http.Request, email str
 	_, refused := errors.AsType[*identity.RefusedError](err)
 	switch {
 	case many:
-		status, text = http.StatusTooManyRequests, f.Texts.T("ui.problem.too_many_attempts", "span", span(f.Texts, slow.For))
+		status, text = http.StatusTooManyRequests, f.Texts.T("ui.problem.too_many_attempts", "span", wait(f.Texts, slow.For))
 	case errors.Is(err, operator.ErrUnknown):
 		text = f.Texts.T("ui.sign_in.provider.no_access")
 	case errors.Is(err, operator.ErrOtherPerson):

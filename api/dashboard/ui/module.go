@@ -27,6 +27,7 @@ type Link struct {
 	Role    operator.Role // role that sees the link; empty means viewer
 	Root    bool          // shown only in the root organization
 	Danger  bool          // shown as a dangerous action
+	Plain   bool          // not shown as the main action, because the page has another one
 }
 
 // A Route is a page (GET), a form handler (POST), or both at one path.

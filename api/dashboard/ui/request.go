@@ -313,7 +313,7 @@ func Invalid(field string, reason any) error {
 func TooManyAttempts(texts *Texts, field string, slow *operator.SlowDownError) error {
 	return &InvalidError{
 		Fields: map[string]string{
-			field: texts.T("ui.problem.too_many_attempts", "span", span(texts, slow.For)),
+			field: texts.T("ui.problem.too_many_attempts", "span", wait(texts, slow.For)),
 		}, Status: http.StatusTooManyRequests,
 	}
 }
@@ -343,6 +343,25 @@ func (r *Request) RequiresCodes() bool { return r.frame.RequireCodes }
 func Capitalize(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+// Sentence returns a text with its first letter in upper case and a mark at its end.
+func Sentence(text string) string { return Capitalize(complete(text)) }
+
+// complete returns a text with a mark at its end.
+func complete(text string) string {
+	if last, _ := utf8.DecodeLastRuneInString(text); text == "" || strings.ContainsRune(".?…", last) {
+		return text
+	}
+	return text + "."
+}
+
+// wait returns how long to wait: whole minutes, rounded up, if it is longer than one.
+func wait(texts *Texts, d time.Duration) string {
+	if d > time.Minute {
+		d = (d + time.Minute - 1).Truncate(time.Minute)
+	}
+	return span(texts, d)
 }
 
 // refusal returns the reason to show for a rejected change, nil for other errors.

@@ -216,7 +216,7 @@ func (f *Frame) refuseCredentials(w http.ResponseWriter, r *http.Request, s sign
 		return
 	case many:
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(slow.For.Seconds()))))
-		s.Message, status = f.Texts.T("ui.problem.too_many_attempts", "span", span(f.Texts, slow.For)), http.StatusTooManyRequests
+		s.Message, status = f.Texts.T("ui.problem.too_many_attempts", "span", wait(f.Texts, slow.For)), http.StatusTooManyRequests
 	case errors.Is(err, operator.ErrBadCredentials):
 		s.Message = f.Texts.T("ui.sign_in.wrong.password")
 	case errors.Is(err, operator.ErrBadCode):

@@ -66,7 +66,8 @@
     for (const table of document.querySelectorAll("article table")) {
       const heads = [...table.querySelectorAll("thead th")].map((h) => h.textContent);
       const cells = [...table.querySelectorAll("tbody td")];
-      if (heads.length < 3 || !cells.some((c) => c.textContent.length > 60)) continue;
+      const long = cells.some((c) => !c.cellIndex && /\S{24}/.test(c.textContent)); // names that leave no room for other columns
+      if (heads.length < 3 && !long || !cells.some((c) => c.textContent.length > 60)) continue;
       table.className = "labeled";
       for (const c of cells) c.dataset.label = heads[c.cellIndex];
     }

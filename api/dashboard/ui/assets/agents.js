@@ -184,8 +184,8 @@
       error.textContent = problem.message;
       error.hidden = false;
     }
+    state.textContent = call ? "Ended" : "Ready";
     call = null;
-    state.textContent = "Ended";
     show(false);
   });
   part("hangup").addEventListener("click", () => call?.hangUp());
