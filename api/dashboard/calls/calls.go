@@ -212,7 +212,7 @@ func (c *Calls) search(r *ui.Request) (ui.Page, error) {
 		var page store.Page
 		var next string
 		if page, next, err = c.API.Find(r.Context(), r.Org(), found.query, found.apply); err == nil {
-			s.Calls, err = c.rows(r.Context(), r.Texts, page.Calls, found.text)
+			s.Calls, err = c.shownRows(r, s.Shown, page.Calls, found.text)
 		}
 		if next != "" {
 			here := r.HTTP.URL.Query()

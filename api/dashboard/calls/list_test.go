@@ -81,8 +81,17 @@ func TestColumns(t *testing.T) {
 	if a.Status != http.StatusSeeOther || !strings.HasSuffix(a.Location(), "/calls?status=ended") {
 		t.Fatalf("%d %s", a.Status, a.Location())
 	}
-	if text := b.Get("calls").Text(); !strings.Contains(text, "Number Campaign Sentiment ") || strings.Contains(text, "0.0251") {
+	a = b.Get("calls")
+	if text := a.Text(); !strings.Contains(text, "Number Campaign Sentiment ") || strings.Contains(text, "0.0251") {
 		t.Errorf("chosen columns: %s", text)
+	}
+	id := h.Text(t, "SELECT campaign_id FROM calls WHERE id = 'call_1'")
+	h.Exec(t, "UPDATE campaigns SET name = 'Spring renewals' WHERE id = $1", id)
+	if text := b.Get("calls").Text(); !strings.Contains(text, "Spring renewals") || strings.Contains(text, id) {
+		t.Errorf("the list does not name the campaign: %s", text)
+	}
+	if text := b.Get("calls/call_1").Text(); !strings.Contains(text, "Campaign Spring renewals") || strings.Contains(text, id) {
+		t.Errorf("the page of a call does not name the campaign: %s", text)
 	}
 	if a = b.Post("calls/columns", "filters", "//evil.example"); strings.Contains(a.Location(), "evil") {
 		t.Errorf("leads to %s", a.Location())

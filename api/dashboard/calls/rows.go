@@ -1,9 +1,11 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
@@ -58,6 +60,28 @@ func (c *Calls) rows(ctx context.Context, texts *ui.Texts, all []control.Call, t
 		}
 	}
 	return shown, nil
+}
+
+// shownRows returns the rows of a list with some columns.
+func (c *Calls) shownRows(r *ui.Request, columns []column, all []control.Call, text string) ([]row, error) {
+	shown, err := c.rows(r.Context(), r.Texts, all, text)
+	if err == nil && slices.ContainsFunc(columns, func(c column) bool { return c.Key == "campaign" }) {
+		err = nameCampaigns(r, shown)
+	}
+	return shown, err
+}
+
+// nameCampaigns replaces the ids of campaigns by names. Deleted campaigns keep their id.
+func nameCampaigns(r *ui.Request, all []row) error {
+	groups := make([]overview.Group, len(all))
+	for i, x := range all {
+		groups[i].Campaign = x.Campaign
+	}
+	names, err := overview.Names(r.Context(), r.DB(), r.Org(), groups)
+	for i, x := range all {
+		all[i].Campaign = cmp.Or(names[x.Campaign], x.Campaign)
+	}
+	return err
 }
 
 func newRow(texts *ui.Texts, c control.Call) row {
