@@ -67,6 +67,39 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestAppearance checks what screenshots showed: a page has one primary button, notices cover nothing, the
+// columns of links are visible, and the cells of a card begin at its edge.
+func TestAppearance(t *testing.T) {
+	h := dashtest.New(t)
+	b := h.Chrome(t)
+	b.SetViewport("light", 1280)
+	b.SignIn("ada")
+	for _, path := range []string{"overview", "live", "campaigns", "calls", "agents", "trunks", "do-not-call", "do-not-call/numbers", "keys", "webhooks", "market", "operators"} {
+		b.Go(path)
+		if n := dashtest.Read[int](b, `[...document.querySelectorAll("main .button.first")].filter((e) => e.checkVisibility({ contentVisibilityAuto: true })).length`); n > 1 {
+			t.Errorf("%s of an empty organization has %d primary buttons", path, n)
+		}
+	}
+	h.FurnishMany(t)
+	b.Go("overview")
+	if gap := dashtest.Read[float64](b, `document.querySelector(".bar-row").getBoundingClientRect().top - document.querySelector(".note").getBoundingClientRect().bottom`); gap < 8 {
+		t.Errorf("the notice of Overview is %g pixels above the periods", gap)
+	}
+	for _, path := range []string{"campaigns", "agents", "trunks", "do-not-call", "keys", "webhooks", "operators", "audit"} {
+		b.Go(path)
+		if hidden := dashtest.Read[int](b, `Math.max(...[...document.querySelectorAll(".table")].map((e) => e.scrollWidth - e.clientWidth))`); hidden > 0 {
+			t.Errorf("%s hides %d pixels of a table", path, hidden)
+		}
+	}
+	b.SetViewport("light", 390)
+	for _, path := range []string{"live", "do-not-call", "webhooks", "trunks"} {
+		b.Go(path)
+		if indented := dashtest.Read[[]string](b, `[...document.querySelectorAll(".stack td")].filter((e) => parseFloat(getComputedStyle(e).paddingLeft) > 0).map((e) => e.dataset.label)`); len(indented) > 0 {
+			t.Errorf("cells of cards of %s are indented: %q", path, indented)
+		}
+	}
+}
+
 // TestKeyInBrowser creates and revokes a key; the API follows at once.
 func TestKeyInBrowser(t *testing.T) {
 	h := dashtest.New(t)

@@ -46,7 +46,7 @@ func TestCampaignInBrowser(t *testing.T) {
 	b := h.Chrome(t)
 	b.SignIn("oscar")
 	b.Go("campaigns")
-	b.Press("Create a campaign")
+	b.Press("Create campaign")
 	b.Run(`(() => { const file = new DataTransfer();
 		file.items.add(new File(["Mobile;Backup;Who;City\n+1 212 555 0101;1;Ada;Rome\nnonsense;2;Eve;\n+1 212 555 0102;3;Bob;Oslo\n"], "rows.csv"));
 		document.querySelector("[name=rows]").files = file.files; })()`)

@@ -65,7 +65,7 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 			Name: "from", Label: r.Texts.T("campaigns.draft.from.label"), Optional: true, Placeholder: "+1 202 555 0100",
 			Help: r.Texts.T("campaigns.draft.from.help"),
 		},
-	}, timeFields(r), retryFields(r.Texts)), nil
+	}, listFields(r.Texts), timeFields(r), retryFields(r.Texts)), nil
 }
 
 func timeFields(r *ui.Request) []ui.Field {
@@ -119,6 +119,11 @@ func retryFields(texts *ui.Texts) []ui.Field {
 			Placeholder: `[{"on": ["busy"], "action": "redial", "interval_s": 300}]`,
 			Help:        texts.T("campaigns.draft.rules.help"),
 		},
+	}
+}
+
+func listFields(texts *ui.Texts) []ui.Field {
+	return []ui.Field{
 		{
 			Name: "duplicates", Label: texts.T("campaigns.draft.duplicates.label"), Kind: ui.Select, Value: "keep_first",
 			Group: texts.T("campaigns.draft.group.list"), Options: []ui.Option{

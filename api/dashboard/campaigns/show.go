@@ -108,9 +108,10 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 	}
 	o.History = history(r.Texts, log)
 	o.Menu, o.Currency = menu(r.Texts, k), c.Currency
+	purpose := r.Texts.Label("campaigns.draft.option", string(k.Classification))
 	return ui.Page{
 		Template: "one.html", Title: k.Name,
-		Lead:   ui.Capitalize(r.Texts.T("campaigns.show.lead", "purpose", k.Classification, "agent", k.AgentName, "pace", k.CallsPerMinute)),
+		Lead:   r.Texts.T("campaigns.show.lead", "purpose", purpose, "agent", k.AgentName, "pace", k.CallsPerMinute),
 		Crumbs: crumbs(r.Texts), Data: o,
 	}, nil
 }

@@ -176,7 +176,7 @@ var tags = regexp.MustCompile(`(?s)<(script|style).*?</(script|style)>|<[^>]*>|\
 
 // Text returns the visible text of a page.
 func (a Answer) Text() string {
-	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(a.Body, " "))), " ")
+	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(strings.ReplaceAll(a.Body, "<wbr>", ""), " "))), " ")
 }
 
 // Location returns the target of a redirect.

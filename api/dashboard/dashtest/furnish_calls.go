@@ -95,7 +95,7 @@ func (h *Env) furnishCalls(t *testing.T, name string, ids map[string]string) {
 		t.Fatal(err)
 	}
 	h.Exec(t, "UPDATE calls SET cost_nano = 25100000, costs = $1 WHERE id = 'call_1'", cost(name))
-	h.Exec(t, `UPDATE calls SET campaign_id = $1, recording_status = 'ready', recording_key = 'recordings/call_1.wav', answered_at = now() - interval '1 minute', ended_at = now(),
+	h.Exec(t, `UPDATE calls SET campaign_id = $1, recording_status = 'ready', recording_key = 'recordings/call_1.wav', created_at = now() - interval '70 s', dialed_at = now() - interval '69 s', answered_at = now() - interval '1 minute', ended_at = now(),
 		disconnection_reason = 'callee_hangup', hangup_by = 'callee', sip_status = 200, sip_reason = $2, call_analysis = $3::jsonb, analysis_status = 'completed',
 		metadata = $3::jsonb::json, variables = $3::jsonb::json, transfer = '{"type":"cold","to":"12025550177","status":"answered","bridged":true,"at":1795222586}', amd = '{"confidence":0.9,"evidence":["words"],"amd_ms":700}',
 		quality = '{"codec":"PCMU","mos":4.2,"received":{"packets":3000,"lost":1,"jitter_ms":2.5},"sent":{"packets":3000,"lost":0,"jitter_ms":1},"round_trip_ms":40,"concealed_ms":20,"underruns":0,"ignored_packets":12}'

@@ -20,13 +20,18 @@ import (
 func funcs(a assets, texts *Texts) template.FuncMap {
 	return template.FuncMap{
 		"asset": a.path, "count": Count, "ms": Milliseconds, "next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
-		"capitalize": Capitalize, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
+		"capitalize": Capitalize, "breakable": breakable, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
 		"sentence": Sentence, "complete": complete, "pretty": pretty, "dict": dict, "class": class, "deref": deref,
 		"t": texts.T, "plural": func(key string, n any) string { return texts.T(key, "count", n) },
 		"label":    func(prefix string, code any) string { return texts.Label(prefix, fmt.Sprint(code)) },
 		"span":     func(d time.Duration) string { return span(texts, d) },
 		"language": texts.language.String,
 	}
+}
+
+// breakable allows a line break after the @ of an address.
+func breakable(address string) template.HTML {
+	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(address), "@", "@<wbr>")) //nolint:gosec // escaped
 }
 
 // toTime converts the time types of the data; ok is false for nil and the zero time.
