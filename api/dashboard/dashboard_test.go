@@ -163,7 +163,7 @@ func TestSensitiveFieldsAreNotRefilled(t *testing.T) {
 			t.Errorf("%s rejected: %d %s", r.Path, a.Status, a.Text())
 		}
 	}
-	for _, name := range []string{"password", "before", "again", "attest"} {
+	for _, name := range []string{"password", "current_password", "repeat_password", "attest"} {
 		if !found[name] {
 			t.Errorf("no form has the field %s: the test is ineffective", name)
 		}

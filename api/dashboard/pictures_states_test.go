@@ -113,14 +113,14 @@ func codeScenes(t *testing.T, h *dashtest.Env, submit func(b dashtest.Tab, email
 		{"codes_new", page("account/codes")},
 		{"codes_new_refused", func(b dashtest.Tab) {
 			b.Fill("#f-code", "000000")
-			b.Fill("#f-before", "wrong")
+			b.Fill("#f-current_password", "wrong")
 			b.Run(`document.querySelector("#f-code").form.requestSubmit()`)
 			b.Until(`document.body.innerText.includes("Wrong password.")`)
 		}},
 		{"codes_recovery", func(b dashtest.Tab) {
 			key = dashtest.Read[string](b, `document.querySelector("[name=key]").value`)
 			b.Fill("#f-code", code(-1))
-			b.Fill("#f-before", string(dashtest.Password)+"\r")
+			b.Fill("#f-current_password", string(dashtest.Password)+"\r")
 			b.Until(`document.querySelector(".codes")`)
 		}},
 		{"codes_on", page("account")},

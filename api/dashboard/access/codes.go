@@ -22,13 +22,15 @@ func (People) showCodes(r *ui.Request) (ui.Page, error) {
 		Template: "codes.html", Title: r.Texts.T("access.codes.title"),
 		Crumbs: []ui.Link{{Label: r.Texts.T("access.link.your_account"), Path: "account"}},
 	}
-	before := ui.Field{Name: "before", Label: r.Texts.T("access.codes.before.label"), Kind: ui.Password, Complete: "current-password"}
+	current := ui.Field{
+		Name: "current_password", Label: r.Texts.T("access.codes.current_password.label"), Kind: ui.Password, Complete: "current-password",
+	}
 	digits := ui.Field{Name: "code", Label: r.Texts.T("access.codes.code.label"), Complete: "one-time-code", Code: true}
 	if r.Session.HasCodes {
 		digits.Help = r.Texts.T("access.codes.code.help.off")
 		page.Lead = r.Texts.T("access.codes.lead.off")
 		page.Data = map[string]any{"Form": r.Form(ui.Form{
-			Submit: r.Texts.T("access.codes.submit.off"), Danger: true, Cancel: r.URL("account"), Fields: []ui.Field{before, digits},
+			Submit: r.Texts.T("access.codes.submit.off"), Danger: true, Cancel: r.URL("account"), Fields: []ui.Field{current, digits},
 		})}
 		return page, nil
 	}
@@ -46,7 +48,7 @@ func (People) showCodes(r *ui.Request) (ui.Page, error) {
 		"QR":  template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(code.PNG())), //nolint:gosec // an image
 		"Key": string(key),
 		"Form": r.Form(ui.Form{Submit: r.Texts.T("access.codes.submit.on"), Cancel: r.URL("account"), Fields: []ui.Field{
-			{Name: "key", Kind: ui.Hidden, Value: string(key)}, digits, before,
+			{Name: "key", Kind: ui.Hidden, Value: string(key)}, digits, current,
 		}}),
 	}
 	return page, nil
@@ -74,8 +76,8 @@ func (p People) setCodes(r *ui.Request) (ui.Result, error) {
 		return ui.Result{}, err
 	}
 	return ui.Result{Page: &ui.Page{
-		Template: "recovery.html", Title: r.Texts.T("access.codes.done.title"), Data: recovery,
-		Lead: r.Texts.T("access.codes.done.lead"),
+		Template: "recovery.html", Title: r.Texts.T("access.codes.turned_on.title"), Data: recovery,
+		Lead: r.Texts.T("access.codes.turned_on.lead"),
 	}}, nil
 }
 
@@ -96,17 +98,17 @@ func (People) disableCodes(r *ui.Request) (ui.Result, error) {
 		}
 		return e, operator.DisableCodes(r.Context(), q, r.Session.ID)
 	})
-	return ui.Result{To: "account", Notice: r.Texts.T("access.codes.notice")}, err
+	return ui.Result{To: "account", Notice: r.Texts.T("access.codes.turned_off")}, err
 }
 
 // prove checks the current password of a form.
 func prove(r *ui.Request) error {
-	err := r.Prove(media.Secret(r.Raw("before")))
+	err := r.Prove(media.Secret(r.Raw("current_password")))
 	if slow, many := errors.AsType[*operator.SlowDownError](err); many {
-		return ui.TooManyAttempts(r.Texts, "before", slow)
+		return ui.TooManyAttempts(r.Texts, "current_password", slow)
 	}
 	if errors.Is(err, operator.ErrBadCredentials) {
-		return ui.Invalid("before", r.Texts.T("access.account.invalid.before"))
+		return ui.Invalid("current_password", r.Texts.T("access.account.invalid.current_password"))
 	}
 	return err
 }

@@ -36,7 +36,7 @@ func codeAt(t *testing.T, key string, steps int) string {
 func enable(t *testing.T, b *dashtest.Browser) (key string, recoveryCodes []string) {
 	t.Helper()
 	key = keyField.FindStringSubmatch(b.Get("account/codes").Body)[1]
-	a := b.Post("account/codes", "key", key, "code", codeAt(t, key, -1), "before", string(dashtest.Password))
+	a := b.Post("account/codes", "key", key, "code", codeAt(t, key, -1), "current_password", string(dashtest.Password))
 	recoveryCodes = recovery.FindAllString(a.Body, -1)
 	if a.Status != http.StatusOK || len(recoveryCodes) != 10 {
 		t.Fatalf("%d %s", a.Status, a.Text())
@@ -59,9 +59,9 @@ func TestOneTimeCodes(t *testing.T) {
 		t.Errorf("the QR code: %v", err)
 	}
 	for name, form := range map[string][]string{
-		"wrong password": {"key", key, "code", codeAt(t, key, 0), "before", "x"},
-		"wrong code":     {"key", key, "code", "000000", "before", string(dashtest.Password)},
-		"another key":    {"key", "", "code", codeAt(t, key, 0), "before", string(dashtest.Password)},
+		"wrong password": {"key", key, "code", codeAt(t, key, 0), "current_password", "x"},
+		"wrong code":     {"key", key, "code", "000000", "current_password", string(dashtest.Password)},
+		"another key":    {"key", "", "code", codeAt(t, key, 0), "current_password", string(dashtest.Password)},
 	} {
 		if a := b.Post("account/codes", form...); a.Status != http.StatusUnprocessableEntity || form[1] != "" && !strings.Contains(a.Body, key) {
 			t.Errorf("%s: %d %s", name, a.Status, a.Text())
@@ -104,16 +104,16 @@ func TestOneTimeCodes(t *testing.T) {
 		t.Errorf("%d %s", a.Status, a.Text())
 	}
 	for _, form := range [][]string{
-		{"before", "x", "code", codeAt(t, key, 1)},
-		{"before", string(dashtest.Password), "code", used},
-		{"before", string(dashtest.Password), "code", codes[0]},
-		{"before", string(dashtest.Password)},
+		{"current_password", "x", "code", codeAt(t, key, 1)},
+		{"current_password", string(dashtest.Password), "code", used},
+		{"current_password", string(dashtest.Password), "code", codes[0]},
+		{"current_password", string(dashtest.Password)},
 	} {
 		if a = n.Post("account/codes", form...); a.Status != http.StatusUnprocessableEntity {
 			t.Errorf("%v turns codes off: %d %s", form, a.Status, a.Text())
 		}
 	}
-	if a = n.Follow("account/codes", "before", string(dashtest.Password), "code", codes[1]); !strings.Contains(a.Text(), "One-time codes are off") || h.Count(t, "SELECT count(*) FROM operator_recovery_codes") != 0 {
+	if a = n.Follow("account/codes", "current_password", string(dashtest.Password), "code", codes[1]); !strings.Contains(a.Text(), "One-time codes are off") || h.Count(t, "SELECT count(*) FROM operator_recovery_codes") != 0 {
 		t.Errorf("%s", a.Text())
 	}
 	if got := h.Text(t, "SELECT string_agg(action, ' ' ORDER BY id) || string_agg(a::text, ' ') FROM audit_log a WHERE who = 'ada@example.com' AND action LIKE 'operator.%'"); !strings.HasPrefix(got, "operator.codes operator.recovery operator.codes") || strings.Contains(got, key) {
@@ -199,7 +199,7 @@ func TestCodesInBrowser(t *testing.T) {
 	shot("enroll")
 	key := dashtest.Read[string](b, `document.querySelector("[name=key]").value`)
 	b.Fill("#f-code", codeAt(t, key, -1))
-	b.Fill("#f-before", string(dashtest.Password)+"\r")
+	b.Fill("#f-current_password", string(dashtest.Password)+"\r")
 	b.Until(`document.querySelector(".codes")`)
 	shot("recovery")
 	b.Go("account")

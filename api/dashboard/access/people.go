@@ -37,8 +37,11 @@ func (p People) Module() (ui.Module, error) {
 			{Path: "operators/new", Role: operator.Owner, Show: p.ask, Submit: p.create},
 			{Path: "operators/{id}/role", Role: operator.Owner, Show: p.askRole, Submit: p.setRole},
 			{Path: "operators/{id}/remove", Role: operator.Owner, Show: p.askRemove, Submit: p.remove},
-			{Path: "account", Role: operator.Viewer, Show: p.account, Submit: p.setPassword, NotRefilled: []string{"before", "password", "again"}},
-			{Path: ui.CodesPath, Role: operator.Viewer, Show: p.showCodes, Submit: p.setCodes, NotRefilled: []string{"before", "code"}},
+			{
+				Path: "account", Role: operator.Viewer, Show: p.account, Submit: p.setPassword,
+				NotRefilled: []string{"current_password", "password", "repeat_password"},
+			},
+			{Path: ui.CodesPath, Role: operator.Viewer, Show: p.showCodes, Submit: p.setCodes, NotRefilled: []string{"current_password", "code"}},
 			{Path: "operators/{id}/codes", Role: operator.Owner, Show: p.askReset, Submit: p.resetCodes},
 			{Path: "operators/{id}/identity", Role: operator.Owner, Show: p.askIdentity, Submit: p.setIdentity},
 			{Path: "audit", Role: operator.Operator, Show: p.audit},
@@ -203,12 +206,12 @@ func (p People) account(r *ui.Request) (ui.Page, error) {
 		"Password": r.Session.HasPassword && !p.OnlyIdentity, "CodesLeft": left,
 		"Form": r.Form(ui.Form{Submit: r.Texts.T("access.account.submit"), Fields: []ui.Field{
 			{Name: "email", Kind: ui.Hidden, Value: r.Session.Email, Complete: "username"},
-			{Name: "before", Label: r.Texts.T("access.account.before.label"), Kind: ui.Password, Complete: "current-password"},
+			{Name: "current_password", Label: r.Texts.T("access.account.current_password.label"), Kind: ui.Password, Complete: "current-password"},
 			{
 				Name: "password", Label: r.Texts.T("access.account.password.label"), Kind: ui.Password, Complete: "new-password",
 				Help: r.Texts.T("access.account.password.help"),
 			},
-			{Name: "again", Label: r.Texts.T("access.account.again.label"), Kind: ui.Password, Complete: "new-password"},
+			{Name: "repeat_password", Label: r.Texts.T("access.account.repeat_password.label"), Kind: ui.Password, Complete: "new-password"},
 		}}),
 	}}, err
 }
@@ -218,8 +221,8 @@ func (People) setPassword(r *ui.Request) (ui.Result, error) {
 	if err := operator.CheckPassword(password); err != nil {
 		return ui.Result{}, ui.Invalid("password", err)
 	}
-	if r.Raw("again") != string(password) {
-		return ui.Result{}, ui.Invalid("again", r.Texts.T("access.account.invalid.again"))
+	if r.Raw("repeat_password") != string(password) {
+		return ui.Result{}, ui.Invalid("repeat_password", r.Texts.T("access.account.invalid.repeat_password"))
 	}
 	if err := prove(r); err != nil {
 		return ui.Result{}, err

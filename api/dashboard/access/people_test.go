@@ -81,7 +81,7 @@ func TestPasswordGuesses(t *testing.T) {
 	h := dashtest.New(t)
 	b := h.SignIn(t, "vera")
 	guess := func(before string) int {
-		return b.Post("account", "before", before, "password", "another good one", "again", "another good one").Status
+		return b.Post("account", "current_password", before, "password", "another good one", "repeat_password", "another good one").Status
 	}
 	for range 10 {
 		if got := guess("x"); got != http.StatusUnprocessableEntity {
@@ -278,15 +278,15 @@ func TestChangePassword(t *testing.T) {
 	h := dashtest.New(t)
 	b, elsewhere := h.SignIn(t, "vera"), h.SignIn(t, "vera")
 	for _, form := range [][]string{
-		{"before", "x", "password", "another good one", "again", "another good one"},
-		{"before", string(dashtest.Password), "password", "another good one", "again", "another bad one"},
-		{"before", string(dashtest.Password), "password", "short", "again", "short"},
+		{"current_password", "x", "password", "another good one", "repeat_password", "another good one"},
+		{"current_password", string(dashtest.Password), "password", "another good one", "repeat_password", "another bad one"},
+		{"current_password", string(dashtest.Password), "password", "short", "repeat_password", "short"},
 	} {
 		if a := b.Post("account", form...); a.Status != http.StatusUnprocessableEntity || strings.Contains(a.Body, "another good one") {
 			t.Errorf("%v: %d", form, a.Status)
 		}
 	}
-	if a := b.Follow("account", "before", string(dashtest.Password), "password", "another good one", "again", "another good one"); !strings.Contains(a.Text(), "Password changed.") {
+	if a := b.Follow("account", "current_password", string(dashtest.Password), "password", "another good one", "repeat_password", "another good one"); !strings.Contains(a.Text(), "Password changed.") {
 		t.Errorf("%s", a.Text())
 	}
 	if a := elsewhere.Get("account"); a.Status != http.StatusSeeOther {

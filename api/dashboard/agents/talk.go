@@ -83,7 +83,7 @@ func (a Agents) createTalk(r *ui.Request) (map[string]any, error) {
 		return nil, err
 	}
 	if !a.canTalk(agent) {
-		return nil, ui.Invalid("", r.Texts.T("agents.talk.invalid.browsers_cannot_talk"))
+		return nil, ui.Invalid("", r.Texts.T("agents.talk.invalid.not_available"))
 	}
 	end, err := a.talks.begin(r.Texts, r.Session.ID, time.Now())
 	if err != nil {

@@ -289,12 +289,12 @@ type order struct {
 // orderLinks returns links to the common orders, with the filters as they are.
 func orderLinks(texts *ui.Texts, path string, link url.Values) []order {
 	var all []order
-	for _, o := range []struct{ key, label string }{{"", texts.T("calls.order.newest")}, {slowestFirst, texts.T("calls.order.slowest")}} {
+	for _, o := range []struct{ value, key string }{{"", "calls.filters.order.newest"}, {slowestFirst, "calls.filters.order.slowest"}} {
 		to := maps.Clone(link)
-		if to.Del("order"); o.key != "" {
-			to.Set("order", o.key)
+		if to.Del("order"); o.value != "" {
+			to.Set("order", o.value)
 		}
-		all = append(all, order{o.label, path + "?" + to.Encode(), link.Get("order") == o.key})
+		all = append(all, order{ui.Capitalize(texts.T(o.key)), path + "?" + to.Encode(), link.Get("order") == o.value})
 	}
 	return all
 }

@@ -162,7 +162,7 @@ func (c *Campaigns) askCalls(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	f := numbers(r.Texts, r.Texts.T("campaigns.add.submit"), r.URL("campaigns/"+k.ID))
-	f.Fields[0].Help = r.Texts.T("campaigns.add.rows.help")
+	f.Fields[0].Help = r.Texts.T("campaigns.add.file.help")
 	f.Fields = append(
 		f.Fields,
 		ui.OnceField(),
@@ -183,7 +183,7 @@ func (c *Campaigns) add(r *ui.Request) (ui.Result, error) {
 	}
 	defer done()
 	if list == nil {
-		return ui.Result{}, ui.Invalid("lines", r.Texts.T("campaigns.upload.invalid.none"))
+		return ui.Result{}, ui.Invalid("lines", r.Texts.T("campaigns.upload.invalid.empty"))
 	}
 	if !r.Ticked("attest") {
 		return ui.Result{}, ui.Invalid("attest", r.Texts.T("campaigns.add.invalid.attest"))
@@ -266,7 +266,7 @@ func (c *Campaigns) withdraw(r *ui.Request) (ui.Result, error) {
 	w, err := c.service().Withdraw(r.Context(), r.Org(), who(r), a)
 	switch control.CodeOf(err) {
 	case control.CodeAddressesRequired:
-		return ui.Result{}, ui.Invalid("numbers", r.Texts.T("campaigns.withdraw.invalid.none"))
+		return ui.Result{}, ui.Invalid("numbers", r.Texts.T("campaigns.withdraw.invalid.empty"))
 	case control.CodeAddressesTooMany:
 		return ui.Result{}, ui.Invalid("numbers", r.Texts.T("campaigns.withdraw.invalid.too_many"))
 	default:

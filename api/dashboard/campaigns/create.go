@@ -26,8 +26,8 @@ func numbers(texts *ui.Texts, submit, cancel string) ui.Form {
 		Submit: submit, Cancel: cancel,
 		Fields: []ui.Field{
 			{
-				Name: "rows", Label: texts.T("campaigns.numbers.rows.label"), Kind: ui.File, Optional: true, Either: true,
-				Help: texts.T("campaigns.numbers.rows.help"),
+				Name: "rows", Label: texts.T("campaigns.numbers.file.label"), Kind: ui.File, Optional: true, Either: true,
+				Help: texts.T("campaigns.numbers.file.help"),
 			},
 			{
 				Name: "lines", Label: texts.T("campaigns.numbers.lines.label"), Kind: ui.TextArea, Rows: 6, Optional: true, Either: true, Code: true,
@@ -54,7 +54,7 @@ func (c *Campaigns) uploadList(r *ui.Request) (ui.Result, error) {
 	}
 	defer done()
 	if list == nil {
-		return ui.Result{}, ui.Invalid("rows", r.Texts.T("campaigns.upload.invalid.none"))
+		return ui.Result{}, ui.Invalid("rows", r.Texts.T("campaigns.upload.invalid.empty"))
 	}
 	sum, err := r.Sum("rows")
 	if err != nil {

@@ -29,7 +29,7 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 	if err != nil {
 		return nil, err
 	}
-	lines := []ui.Option{{Label: r.Texts.T("campaigns.draft.line.automatic")}}
+	lines := []ui.Option{{Label: r.Texts.T("campaigns.draft.subgroup.automatic")}}
 	for _, x := range routes {
 		lines = append(lines, ui.Option{Value: x.TrunkID + " " + x.ID, Label: x.Trunk + " / " + x.Name})
 	}
@@ -58,7 +58,7 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 		},
 		budgetField(r.Texts, 0),
 		{
-			Name: "line", Label: r.Texts.T("campaigns.draft.line.label"), Kind: ui.Select, Options: lines,
+			Name: "subgroup", Label: r.Texts.T("campaigns.draft.subgroup.label"), Kind: ui.Select, Options: lines,
 			Group: r.Texts.T("campaigns.draft.group.trunk"),
 		},
 		{
@@ -181,7 +181,7 @@ func spec(r *ui.Request) (campaigns.Spec, error) {
 		}
 		s.Budget = budget
 	}
-	s.TrunkID, s.RouteID, _ = strings.Cut(r.Text("line"), " ")
+	s.TrunkID, s.RouteID, _ = strings.Cut(r.Text("subgroup"), " ")
 	zone := r.Zone()
 	if s.Timezone != "" {
 		var err error
@@ -349,8 +349,8 @@ func refused(texts *ui.Texts, err error) error {
 	at, ok := map[control.Code]string{
 		control.CodeCampaignWindow: "ends", control.CodeOpenEndRequired: "ends",
 		control.CodeOpenEndTooFar: "ends", control.CodeCampaignAgentUnknown: "agent",
-		control.CodeCampaignTimezone: "timezone", control.CodeRouteUnresolved: "line",
-		control.CodeRouteAmbiguous: "line", control.CodeBindingIncomplete: "line",
+		control.CodeCampaignTimezone: "timezone", control.CodeRouteUnresolved: "subgroup",
+		control.CodeRouteAmbiguous: "subgroup", control.CodeBindingIncomplete: "subgroup",
 		control.CodeHoursWider: "days", control.CodeCampaignClassification: "classification",
 	}[control.CodeOf(err)]
 	if !ok {

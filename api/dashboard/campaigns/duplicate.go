@@ -51,9 +51,9 @@ func (c drafts) askDuplicate(r *ui.Request) (ui.Page, error) {
 		Lead: r.Texts.T("campaigns.duplicate.lead"),
 		Data: r.Form(ui.Form{Submit: r.Texts.T("ui.form.continue"), Cancel: r.URL("campaigns/" + k.ID), Fields: []ui.Field{{
 			Name: "contacts", Label: r.Texts.T("campaigns.duplicate.contacts.label"), Kind: ui.Select, Value: noContacts, Options: []ui.Option{
-				{Value: noContacts, Label: r.Texts.T("campaigns.duplicate.option.none_add_list")},
-				{Value: allContacts, Label: r.Texts.T("campaigns.duplicate.option.same_contacts", "total", n.Total())},
-				{Value: notReached, Label: r.Texts.T("campaigns.duplicate.option.contacts_without_completed", "missed", missed)},
+				{Value: noContacts, Label: r.Texts.T("campaigns.duplicate.option.none")},
+				{Value: allContacts, Label: r.Texts.T("campaigns.duplicate.option.all", "total", n.Total())},
+				{Value: notReached, Label: r.Texts.T("campaigns.duplicate.option.not_reached", "missed", missed)},
 			}, Help: r.Texts.T("campaigns.duplicate.contacts.help"),
 		}}}),
 	}, nil

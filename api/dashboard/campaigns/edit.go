@@ -41,7 +41,8 @@ func refill(all []ui.Field, k campaigns.Campaign) []ui.Field {
 	}
 	values := map[string]string{
 		"name": k.Name, "agent": k.AgentName, "classification": string(k.Classification), "pace": strconv.Itoa(k.CallsPerMinute),
-		"line": k.Binding.TrunkID + " " + k.Binding.RouteID, "from": k.Binding.FromNumber, "starts": local(k.StartsAt), "ends": local(k.EndsAt),
+		"subgroup": k.Binding.TrunkID + " " + k.Binding.RouteID, "from": k.Binding.FromNumber,
+		"starts": local(k.StartsAt), "ends": local(k.EndsAt),
 		"contact_zone": ui.CheckboxValue(k.ContactTimezone), "attempts": strconv.Itoa(k.Retry.Attempts),
 		"interval": ui.FormatFloat(float64(k.Retry.Interval) / 60), "duplicates": string(k.Duplicates), "open": ui.CheckboxValue(k.Open),
 		"from_hour": "", "to_hour": "", "budget": "", "timezone": "", "rules": "",

@@ -68,7 +68,7 @@ func (Settings) askUse(r *ui.Request) (ui.Page, error) {
 		if k.BuiltIn {
 			options = append(options, ui.Option{
 				Value: k.Code,
-				Label: r.Texts.T("settings.use.option.built_currently", "code", k.Code, "version", k.Version),
+				Label: r.Texts.T("settings.use.option.built_in", "code", k.Code, "version", k.Version),
 			})
 		} else {
 			options = append(options, ui.Option{
@@ -155,7 +155,7 @@ func (Settings) install(r *ui.Request) (ui.Result, error) {
 		if fault != nil {
 			return operator.Entry{}, ui.InvalidFromApply(fault)
 		}
-		say = r.Texts.T("settings.install.installed_organizations_can_choose", "code", p.Code, "version", p.Version)
+		say = r.Texts.T("settings.install.notice", "code", p.Code, "version", p.Version)
 		return operator.Entry{Action: "market.install", Object: p.Code + " " + p.Version}, nil
 	})
 	return ui.Result{To: "market", Notice: say}, err

@@ -140,7 +140,7 @@ func fields(texts *ui.Texts, o apply.Organization) []ui.Field {
 			Help:  texts.T("settings.form.calling_window_end.help"),
 		},
 		{
-			Group: texts.T("settings.form.group.frequency_caps_per"), Name: "frequency_caps.enabled",
+			Group: texts.T("settings.form.group.frequency_caps"), Name: "frequency_caps.enabled",
 			Label: texts.T("settings.form.frequency_caps_enabled.label"), Kind: ui.Select,
 			Value: state(o.FrequencyCaps.Enabled), Options: usually(texts.T("settings.form.option.default"), texts.T("settings.form.option.on"),
 				texts.T("settings.form.option.off")),

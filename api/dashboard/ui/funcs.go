@@ -115,9 +115,9 @@ func class(state any) string {
 	switch fmt.Sprint(state) {
 	case "accepted", "active", "published", "running", "delivered", "ended", "ok", "up", "answered", "done", "completed", "on":
 		return "good"
-	case "pending", "waiting", "scheduled", "queued", "ongoing", "ringing", "draft", "paused", "degraded", "in_call", "half-open", "half_open":
+	case "pending", "scheduled", "queued", "ongoing", "ringing", "draft", "paused", "degraded":
 		return "busy"
-	case "revoked", "expired", "dead", "failed", "disabled", "down", "cancelled", "open":
+	case "revoked", "expired", "dead", "failed", "disabled", "down", "cancelled":
 		return "bad"
 	default:
 		return "plain"

@@ -39,9 +39,9 @@ func (w Webhooks) rotate(r *ui.Request) (ui.Result, error) {
 func (w Webhooks) askSettle(r *ui.Request) (ui.Page, error) {
 	return w.confirm(
 		r,
-		r.Texts.T("webhooks.settle.submit"),
-		r.Texts.T("webhooks.settle.lead"),
-		ui.Form{Submit: r.Texts.T("webhooks.settle.submit"), Danger: true},
+		r.Texts.T("webhooks.delete_old_secret.submit"),
+		r.Texts.T("webhooks.delete_old_secret.lead"),
+		ui.Form{Submit: r.Texts.T("webhooks.delete_old_secret.submit"), Danger: true},
 	)
 }
 
@@ -50,7 +50,7 @@ func (w Webhooks) settle(r *ui.Request) (ui.Result, error) {
 		_, err := webhook.Rotate(r.Context(), q, r.Org(), r.ID(), "")
 		return operator.Entry{Action: "webhook.secret_settled", Object: r.ID()}, err
 	})
-	return ui.Result{To: "webhooks/" + r.ID(), Notice: r.Texts.T("webhooks.settle.notice")}, err
+	return ui.Result{To: "webhooks/" + r.ID(), Notice: r.Texts.T("webhooks.delete_old_secret.notice")}, err
 }
 
 func (w Webhooks) askDelete(r *ui.Request) (ui.Page, error) {
