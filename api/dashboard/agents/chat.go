@@ -203,7 +203,7 @@ func (s *chatState) open(texts *ui.Texts, now time.Time) error {
 func (s *chatState) add(texts *ui.Texts, said string, t agents.ChatTurn) {
 	turn := chatTurn{Said: said, Answer: t.Text, First: t.First, Took: t.Took}
 	for _, x := range t.Tools {
-		turn.Tools = append(turn.Tools, fmt.Sprintf("%s (%s)", x.Text, seconds(x.Took)))
+		turn.Tools = append(turn.Tools, fmt.Sprintf("%s (%s)", x.Text, milliseconds(x.Took)))
 	}
 	for _, x := range t.Actions {
 		switch {
@@ -222,11 +222,12 @@ func (s *chatState) add(texts *ui.Texts, said string, t agents.ChatTurn) {
 	}
 }
 
-// seconds formats a response time.
-func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+func milliseconds(d time.Duration) string {
+	return ui.Milliseconds(float64(d) / float64(time.Millisecond))
+}
 
 // FirstTime is the time to the first word of the answer.
-func (t chatTurn) FirstTime() string { return seconds(t.First) }
+func (t chatTurn) FirstTime() string { return milliseconds(t.First) }
 
 // WholeTime is the time to the whole answer.
-func (t chatTurn) WholeTime() string { return seconds(t.Took) }
+func (t chatTurn) WholeTime() string { return milliseconds(t.Took) }

@@ -58,7 +58,7 @@ func costLabel(texts *ui.Texts, serves, provider, model string) string {
 
 // seconds formats a duration to a tenth of a second.
 func seconds(texts *ui.Texts, s float64) string {
-	return texts.T("calls.cost.seconds", "seconds", fmt.Sprintf("%g", math.Round(10*s)/10))
+	return texts.T("ui.span.seconds", "seconds", fmt.Sprintf("%g", math.Round(10*s)/10))
 }
 
 func quantity(texts *ui.Texts, u pricing.Usage) string {

@@ -146,16 +146,18 @@ func markSlowest(all []Turn) {
 const width = 1000.0
 
 // milliseconds formats a duration in milliseconds.
-func milliseconds(ms float64) string { return fmt.Sprintf("%.0f ms", ms) }
+func milliseconds(texts Texts, ms float64) string {
+	return texts.T("chart.milliseconds", "milliseconds", int(math.Round(ms)))
+}
 
 // describe returns a turn in words.
 func describe(texts Texts, t Turn) string {
 	text := texts.T("chart.turn.silent", "turn", t.Number)
 	if t.Total > 0 {
-		text = texts.T("chart.turn.answered", "turn", t.Number, "time", milliseconds(t.Total))
+		text = texts.T("chart.turn.answered", "turn", t.Number, "time", milliseconds(texts, t.Total))
 	}
 	for _, p := range t.Parts {
-		text += ", " + texts.T("chart.turn.phase", "phase", strings.ToLower(p.Label), "time", milliseconds(p.MS))
+		text += ", " + texts.T("chart.turn.phase", "phase", strings.ToLower(p.Label), "time", milliseconds(texts, p.MS))
 	}
 	if t.Disclosure > 0 {
 		text += "; " + texts.T("chart.turn.disclosure", "time", t.Disclosed())
@@ -172,7 +174,7 @@ func bar(texts Texts, t Turn, longest float64) template.HTML {
 		w := min(width*p.MS/longest, width-x)
 		fmt.Fprintf(
 			&b, `<rect class="%s" x="%.1f" y="0" width="%.1f" height="12"><title>%s</title></rect>`, p.Class, x, math.Max(w, 1),
-			template.HTMLEscapeString(texts.T("chart.bar.phase", "phase", p.Label, "time", milliseconds(p.MS))),
+			template.HTMLEscapeString(texts.T("chart.bar.phase", "phase", p.Label, "time", milliseconds(texts, p.MS))),
 		)
 		x += w
 	}
@@ -299,7 +301,7 @@ func Timeline(texts Texts, all []Stretch, turns []Turn, seconds float64) templat
 			fmt.Fprintf(
 				&b, `<rect class="slowest" x="%.2f" y="0" width="%.2f" height="%d"><title>%s</title></rect>`,
 				width*from/seconds, width*(at-from)/seconds, phaseTop+phases+laneTop,
-				template.HTMLEscapeString(texts.T("chart.timeline.slowest", "time", milliseconds(t.Total))),
+				template.HTMLEscapeString(texts.T("chart.timeline.slowest", "time", milliseconds(texts, t.Total))),
 			)
 		}
 		for i := len(t.Parts) - 1; i >= 0 && t.At > 0; i-- {
@@ -308,7 +310,7 @@ func Timeline(texts Texts, all []Stretch, turns []Turn, seconds float64) templat
 			fmt.Fprintf(
 				&b, `<rect class="%s" x="%.2f" y="%d" width="%.2f" height="%d"><title>%s</title></rect>`,
 				p.Class, width*at/seconds, phaseTop, width*p.MS/1000/seconds, phases,
-				template.HTMLEscapeString(texts.T("chart.timeline.phase", "turn", t.Number, "phase", p.Label, "time", milliseconds(p.MS))),
+				template.HTMLEscapeString(texts.T("chart.timeline.phase", "turn", t.Number, "phase", p.Label, "time", milliseconds(texts, p.MS))),
 			)
 		}
 	}

@@ -72,7 +72,7 @@ func TestTurns(t *testing.T) {
 	for _, turn := range all {
 		checkSVG(t, string(turn.Bar))
 	}
-	if b := string(all[1].Bar); !strings.Contains(b, `aria-label="Turn 1: 2000 ms, silence 200 ms, model 1500 ms, voice 300 ms"`) || !strings.Contains(b, `x="100.0" y="0" width="750.0"`) {
+	if b := string(all[1].Bar); !strings.Contains(b, `aria-label="Turn 1: 2,000 ms, silence 200 ms, model 1,500 ms, voice 300 ms"`) || !strings.Contains(b, `x="100.0" y="0" width="750.0"`) {
 		t.Errorf("%s", b)
 	}
 	if b := string(all[2].Bar); !strings.Contains(b, "no answer was heard") {

@@ -42,7 +42,6 @@ func outcomeFilter(key string) []string           { return []string{"outcome", k
 func ofOutcome(o overview.Outcome) []string       { return outcomeFilter(o.Key()) }
 func (f figures) link(filters []string) string    { return f.href(append(filters, f.filters...)) }
 func percent(part float64) string                 { return strconv.FormatFloat(100*part, 'f', 1, 64) + "%" }
-func milliseconds(ms float64) string              { return ui.Count(int(math.Round(ms))) + " ms" }
 func share(n, of int) float64                     { return float64(n) / float64(max(1, of)) }
 func minutes(s *overview.Sums) float64            { return float64(s.TalkMS) / 60_000 }
 func (f figures) count(n int, to []string) number { return f.linked(n, ui.Count(n), to) }
@@ -107,7 +106,7 @@ func (f figures) response(part float64, filters ...string) number {
 	if !ok {
 		return none()
 	}
-	return f.linked(1, milliseconds(ms), append(filters, "has", "response_time"))
+	return f.linked(1, ui.Milliseconds(ms), append(filters, "has", "response_time"))
 }
 
 // P50 and P95 are response times.

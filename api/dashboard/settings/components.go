@@ -12,7 +12,7 @@ type token struct{ Name, Use string }
 type sampleRow struct {
 	Number, State string
 	At            time.Time
-	Milliseconds  int
+	Milliseconds  float64
 }
 
 // components shows the tokens and components of which all pages consist. Its data is made up.
