@@ -202,8 +202,8 @@ func oneOfEverything(t *testing.T) (*dashtest.Env, []scene) {
 		b.Run(`document.querySelector(".menu").open = true; document.querySelector(".switch").open = true; document.querySelectorAll("main details").forEach((d) => { d.open = true })`)
 	})
 	add("hang_up", func(b dashtest.Tab) {
-		b.Go("live")
-		b.Run(`document.querySelectorAll("details.sure").forEach((d) => { d.open = true })`)
+		b.Go("live?call=call_2")
+		b.Run(`document.querySelector("details.sure").open = true`)
 	})
 	add("campaigns_columns", func(b dashtest.Tab) {
 		upload(b, "campaigns/new", "rows", rows)

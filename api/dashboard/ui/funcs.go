@@ -29,9 +29,10 @@ func funcs(a assets, texts *Texts) template.FuncMap {
 	}
 }
 
-// breakable allows a line break after the @ of an address.
-func breakable(address string) template.HTML {
-	return template.HTML(strings.ReplaceAll(template.HTMLEscapeString(address), "@", "@<wbr>")) //nolint:gosec // escaped
+// breakable allows line breaks in addresses: after @ and slashes.
+func breakable(text string) template.HTML {
+	breaks := strings.NewReplacer("@", "@<wbr>", "//", "//<wbr>", "/", "/<wbr>")
+	return template.HTML(breaks.Replace(template.HTMLEscapeString(text))) //nolint:gosec // escaped
 }
 
 // toTime converts the time types of the data; ok is false for nil and the zero time.

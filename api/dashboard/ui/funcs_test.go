@@ -14,6 +14,18 @@ func TestCSVText(t *testing.T) {
 	}
 }
 
+// TestBreakable checks that addresses break after @ and slashes, and that they are escaped.
+func TestBreakable(t *testing.T) {
+	for text, want := range map[string]string{
+		"Spring": "Spring", "ada@example.com": "ada@<wbr>example.com", "<b>": "&lt;b&gt;",
+		"https://example.com/a/b": "https://<wbr>example.com/<wbr>a/<wbr>b",
+	} {
+		if got := string(breakable(text)); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestNamesAreApart(t *testing.T) {
 	if got := JoinNames([]string{"<b>", "حملة"}); got != "<bdi>&lt;b&gt;</bdi>, <bdi>حملة</bdi>" {
 		t.Errorf("%s", got)
