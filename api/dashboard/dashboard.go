@@ -85,25 +85,25 @@ func (d *Dashboard) Frame() (*ui.Frame, error) {
 	if d.Identity != nil {
 		people = access.People{OnlyIdentity: d.Identity.Only, Provider: d.Identity.Host()}
 	}
+	currency := pricing.CurrencyOf(d.Store.Prices)
 	work := &campaigns.Campaigns{
-		API: d.Campaigns, Calls: d.Store, Imports: d.Imports, Currency: pricing.CurrencyOf(d.Store.Prices),
+		API: d.Campaigns, Calls: d.Store, Imports: d.Imports, Currency: currency,
 		Uploads: &uploads.Uploads{Sources: &campaignstore.ImportFiles{Pool: d.DB.Pool, Bucket: d.Bucket}, Bucket: d.Bucket},
 	}
 	idle := func(r *ui.Request, ids []string) ([]campaigns.Idle, error) { return campaigns.FindIdle(work, r, ids) }
 	for _, open := range []func() (ui.Module, error){
 		(&live.Live{
 			Campaigns: d.Campaigns.Store, Calls: d.Calls, TrunkStatus: d.TrunkStatus, Stopping: d.Stopping, Providers: d.Providers,
-			Currency: pricing.CurrencyOf(d.Store.Prices),
-			Agents:   d.Agents, Checks: d.Checks, Idle: idle,
+			Currency: currency, Agents: d.Agents, Checks: d.Checks, Idle: idle,
 		}).Module,
 		work.Module,
 		(&calls.Calls{API: d.Calls, Store: d.Store, Recordings: d.Recordings}).Module,
 		agents.Agents{Calls: d.Calls, Providers: d.Agents, Choices: d.Choices, Tester: d.Tester}.Module,
-		trunks.Trunks{TrunkStatus: d.TrunkStatus}.Module,
+		trunks.Trunks{TrunkStatus: d.TrunkStatus, Currency: currency}.Module,
 		doNotCall.Lists{Catalog: d.Lists}.Module,
 		access.Keys{}.Module,
 		webhooks.Webhooks{DB: d.DB, AllowInsecure: d.Apply.AllowInsecure}.Module,
-		settings.Settings{}.Module,
+		settings.Settings{Currency: currency}.Module,
 		people.Module,
 	} {
 		module, err := open()

@@ -207,7 +207,7 @@ func TestBudget(t *testing.T) {
 	if n := h.Count(t, "SELECT count(*) FROM campaign_log WHERE action = 'budget_set' AND detail = '10.5'"); n != 1 {
 		t.Errorf("%d log entries", n)
 	}
-	if a := b.Get("campaigns/" + id + "/budget"); !strings.Contains(a.Body, `value="10.5"`) {
+	if a := b.Get("campaigns/" + id + "/budget"); !strings.Contains(a.Body, `value="10.5"`) || !strings.Contains(a.Text(), "USD") {
 		t.Errorf("the form: %s", a.Text())
 	}
 	if text := b.Get("campaigns/" + id).Text(); !strings.Contains(text, "Cost of ended calls Total 2.50") {

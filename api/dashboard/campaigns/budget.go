@@ -13,9 +13,9 @@ import (
 )
 
 // budgetField asks for a budget; 0 means that there is none.
-func budgetField(texts *ui.Texts, now pricing.Amount) ui.Field {
+func budgetField(texts *ui.Texts, now pricing.Amount, currency string) ui.Field {
 	f := ui.Field{
-		Name: "budget", Label: texts.T("campaigns.budget.label"), Kind: ui.Number, Optional: true, Min: "0",
+		Name: "budget", Label: texts.T("campaigns.budget.label"), Kind: ui.Number, Unit: currency, Optional: true, Min: "0",
 		Help: texts.T("campaigns.budget.help"),
 	}
 	if now > 0 {
@@ -86,7 +86,7 @@ func (c *Campaigns) askBudget(r *ui.Request) (ui.Page, error) {
 		Template: "form.html", Title: r.Texts.T("campaigns.budget.title", "name", k.Name), Crumbs: crumbs(r.Texts, campaignLink(k)),
 		Data: r.Form(ui.Form{
 			Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("campaigns/" + k.ID),
-			Fields: []ui.Field{budgetField(r.Texts, k.Budget)},
+			Fields: []ui.Field{budgetField(r.Texts, k.Budget, c.Currency)},
 		}),
 	}, nil
 }

@@ -79,10 +79,13 @@ func (c *Campaigns) contacts(r *ui.Request) (ui.Page, error) {
 			x.Rows = append(x.Rows, describe(r.Texts, f, one))
 		}
 	}
-	return ui.Page{
-		Template: "contacts.html", Title: r.Texts.T("campaigns.contacts.title"), Crumbs: crumbs(r.Texts, campaignLink(k)),
-		Lead: r.Texts.T("ui.count.contacts", "count", f.Counts.Total()), Data: x,
-	}, nil
+	p := ui.Page{
+		Template: "contacts.html", Title: r.Texts.T("campaigns.contacts.title"), Crumbs: crumbs(r.Texts, campaignLink(k)), Data: x,
+	}
+	if !x.Filtered {
+		p.Lead = r.Texts.T("ui.count.contacts", "count", f.Counts.Total())
+	}
+	return p, nil
 }
 
 // showField offers the states that contacts have, and the reasons why contacts are skipped.

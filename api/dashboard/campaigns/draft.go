@@ -56,7 +56,7 @@ func (c *Campaigns) fields(r *ui.Request) ([]ui.Field, error) {
 			Name: "pace", Label: r.Texts.T("campaigns.draft.pace.label"), Kind: ui.Select, Value: "20", Options: tiers,
 			Help: r.Texts.T("campaigns.draft.pace.help"),
 		},
-		budgetField(r.Texts, 0),
+		budgetField(r.Texts, 0, c.Currency),
 		{
 			Name: "subgroup", Label: r.Texts.T("campaigns.draft.subgroup.label"), Kind: ui.Select, Options: lines,
 			Group: r.Texts.T("campaigns.draft.group.trunk"),

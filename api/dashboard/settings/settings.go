@@ -19,7 +19,10 @@ import (
 var files embed.FS
 
 // Settings serves the pages of settings and market packages.
-type Settings struct{}
+type Settings struct {
+	// Currency is that of cost limits.
+	Currency string
+}
 
 // Module returns the pages.
 func (s Settings) Module() (ui.Module, error) {
@@ -64,7 +67,7 @@ func orNew[T any](p **T) {
 	}
 }
 
-func (Settings) show(r *ui.Request) (ui.Page, error) {
+func (s Settings) show(r *ui.Request) (ui.Page, error) {
 	o, err := apply.Current(r.Context(), r.DB(), r.Org())
 	return ui.Page{
 		Template: "show.html", Title: r.Texts.T("settings.show.title"), Lead: r.Texts.T("settings.show.lead"),
@@ -72,7 +75,7 @@ func (Settings) show(r *ui.Request) (ui.Page, error) {
 			{Label: r.Texts.T("settings.link.edit"), Path: "settings/edit", Role: operator.Owner},
 			{Label: r.Texts.T("settings.link.set_up_calling"), Path: "start"},
 		},
-		Data: map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions(r.Texts)},
+		Data: map[string]any{"O": withDefaults(o), "Days": ui.WeekdayOptions(r.Texts), "Currency": s.Currency},
 	}, err
 }
 
@@ -95,7 +98,7 @@ func state(b *bool) string {
 	}
 }
 
-func (Settings) ask(r *ui.Request) (ui.Page, error) {
+func (s Settings) ask(r *ui.Request) (ui.Page, error) {
 	o, err := apply.Current(r.Context(), r.DB(), r.Org())
 	if err != nil {
 		return ui.Page{}, err
@@ -106,13 +109,26 @@ func (Settings) ask(r *ui.Request) (ui.Page, error) {
 			Path:  "settings",
 		}},
 		Data: r.Form(ui.Form{
-			Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("settings"), Fields: fields(r.Texts, withDefaults(o)),
+			Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("settings"), Fields: s.fields(r, withDefaults(o)),
 			Of: auditView(o),
 		}),
 	}, nil
 }
 
-func fields(texts *ui.Texts, o apply.Organization) []ui.Field {
+// windowHelp says how the market uses the calling window.
+func windowHelp(r *ui.Request) string {
+	help := r.Texts.T("settings.form.calling_window_end.help")
+	switch r.Member.Market {
+	case "kz":
+		help += " " + r.Texts.T("settings.form.calling_window_end.help.window")
+	case "us":
+		help += " " + r.Texts.T("settings.form.calling_window_end.help.legal")
+	}
+	return help
+}
+
+func (s Settings) fields(r *ui.Request, o apply.Organization) []ui.Field {
+	texts, costs := r.Texts, r.Texts.T("settings.form.unit.providers_trunks", "currency", s.Currency)
 	onDays := make([]string, len(o.CallingWindow.Days))
 	for i, d := range o.CallingWindow.Days {
 		onDays[i] = strconv.Itoa(d)
@@ -137,7 +153,7 @@ func fields(texts *ui.Texts, o apply.Organization) []ui.Field {
 		{
 			Name: "calling_window.end", Label: texts.T("settings.form.calling_window_end.label"), Kind: ui.TimeOfDay,
 			Value: dayEnd(o.CallingWindow.End, "24:00", "00:00"),
-			Help:  texts.T("settings.form.calling_window_end.help"),
+			Help:  windowHelp(r),
 		},
 		{
 			Group: texts.T("settings.form.group.frequency_caps"), Name: "frequency_caps.enabled",
@@ -166,12 +182,11 @@ func fields(texts *ui.Texts, o apply.Organization) []ui.Field {
 			Optional: true, Min: "0", Help: texts.T("settings.form.limits_daily_calls.help"),
 		},
 		most("limits.daily_minutes", texts.T("settings.form.limits_daily_minutes.label"), "minutes", ui.FormatInt(o.Limits.DailyMinutes)),
-		most("limits.daily_cost", texts.T("settings.form.limits_monthly_cost.label"), texts.T("settings.form.unit.providers_trunks"),
-			ui.FormatFloat(o.Limits.DailyCost)),
+		most("limits.daily_cost", texts.T("settings.form.limits_monthly_cost.label"), costs, ui.FormatFloat(o.Limits.DailyCost)),
 		{
 			Group: texts.T("settings.form.group.monthly_limit"), Name: "limits.monthly_cost",
 			Label: texts.T("settings.form.limits_monthly_cost.label"), Kind: ui.Number, Value: ui.FormatFloat(o.Limits.MonthlyCost),
-			Optional: true, Min: "0", Unit: texts.T("settings.form.unit.providers_trunks"),
+			Optional: true, Min: "0", Unit: costs,
 			Help: texts.T("settings.form.limits_monthly_cost.help"),
 		},
 	}, retentionFields(texts, *o.Retention))

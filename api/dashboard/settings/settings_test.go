@@ -59,7 +59,7 @@ func TestSettings(t *testing.T) {
 	}
 	b.Follow("settings/edit", form()...)
 	text := b.Get("settings").Text()
-	for _, want := range []string{"America/Chicago", "Mon Fri", "10:00 to 18:30", "30 days", "not screened", "12.5"} {
+	for _, want := range []string{"America/Chicago", "Mon Fri", "10:00 to 18:30", "30 days", "not screened", "12.5 USD", "300 USD"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}
@@ -92,8 +92,14 @@ func TestMarketRules(t *testing.T) {
 	if a := b.Post("market/use", "rules", "us 9999"); a.Status != http.StatusUnprocessableEntity {
 		t.Errorf("unknown rules: %d", a.Status)
 	}
-	if a := h.SignIn(t, "gus").Get("market"); strings.Contains(a.Body, "acme") || !strings.Contains(a.Text(), "1 organization") {
+	if a := h.SignIn(t, "gus").Get("market"); strings.Contains(a.Body, "acme") || !strings.Contains(a.Text(), "1 organization") || strings.Contains(a.Text(), "0 organizations") {
 		t.Errorf("%s", a.Text())
+	}
+	for market, help := range map[string]string{"us": "This market ignores the window", "kz": "Campaigns call within this window"} {
+		b.Follow("market/use", "rules", market)
+		if text := b.Get("settings/edit").Text(); !strings.Contains(text, help) {
+			t.Errorf("no help for %s: %s", market, text)
+		}
 	}
 	if a := b.Get("market/install"); a.Status != http.StatusNotFound {
 		t.Errorf("an organization other than root installs rules: %d", a.Status)

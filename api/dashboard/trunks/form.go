@@ -11,12 +11,12 @@ import (
 	"github.com/parley-voice/parley/media"
 )
 
-func fields(texts *ui.Texts, t trunks.Trunk) []ui.Field {
-	return slices.Concat(carrierFields(texts, t), numberFields(texts, t), mediaFields(texts, t.Settings), limitFields(texts, t))
+func fields(texts *ui.Texts, t trunks.Trunk, currency string) []ui.Field {
+	return slices.Concat(carrierFields(texts, t), numberFields(texts, t), mediaFields(texts, t.Settings), limitFields(texts, t, currency))
 }
 
 // newFields are the fields of a new trunk. A carrier profile fills those that stay empty.
-func newFields(texts *ui.Texts) ([]ui.Field, error) {
+func newFields(texts *ui.Texts, currency string) ([]ui.Field, error) {
 	all, err := apply.AllCarriers()
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func newFields(texts *ui.Texts) ([]ui.Field, error) {
 	for _, c := range all {
 		profile.Options = append(profile.Options, ui.Option{Value: c.Name, Label: c.Title})
 	}
-	f := fields(texts, trunks.Trunk{})
+	f := fields(texts, trunks.Trunk{}, currency)
 	f[0].Optional, f[0].Help = true, texts.T("trunks.new.proxy.help")
 	return slices.Concat([]ui.Field{{
 		Name: "name", Label: texts.T("trunks.new.name.label"), Placeholder: "main",
@@ -156,7 +156,7 @@ func mediaFields(texts *ui.Texts, s trunks.Settings) []ui.Field {
 	}
 }
 
-func limitFields(texts *ui.Texts, t trunks.Trunk) []ui.Field {
+func limitFields(texts *ui.Texts, t trunks.Trunk, currency string) []ui.Field {
 	rates := map[string]string{}
 	for prefix, rate := range t.Settings.Rates {
 		rates[prefix] = strconv.FormatFloat(rate, 'f', -1, 64)
@@ -171,7 +171,8 @@ func limitFields(texts *ui.Texts, t trunks.Trunk) []ui.Field {
 			Name: "concurrent_calls", Label: texts.T("trunks.form.concurrent_calls.label"), Kind: ui.Number,
 			Value: ui.FormatInt(t.ConcurrentCalls), Optional: true, Min: "0",
 		},
-		lines("rates", texts.T("trunks.form.rates.label"), 3, ui.FormatPairs(rates), "1 = 0.012", texts.T("trunks.form.rates.help")),
+		lines("rates", texts.T("trunks.form.rates.label"), 3, ui.FormatPairs(rates), "1 = 0.012",
+			texts.T("trunks.form.rates.help", "currency", currency)),
 	}
 }
 

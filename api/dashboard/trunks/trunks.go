@@ -23,6 +23,8 @@ type Trunks struct {
 	// TrunkStatus returns the state of a trunk, such as up or down; nil means that no state is
 	// known.
 	TrunkStatus func(media.Trunk) string
+	// Currency is that of costs.
+	Currency string
 }
 
 // Module returns the pages.
@@ -58,13 +60,14 @@ func trunkLink(t trunks.Trunk) ui.Link { return ui.Link{Label: t.Name, Path: "tr
 type row struct {
 	trunks.Trunk
 
-	Status string
-	Routes []trunks.Route
-	Lent   []trunks.GrantView
+	Status   string
+	Routes   []trunks.Route
+	Lent     []trunks.GrantView
+	Currency string
 }
 
 func (t Trunks) newRow(trunk trunks.Trunk, routes []trunks.Route, lent []trunks.GrantView) row {
-	v := row{Trunk: trunk}
+	v := row{Trunk: trunk, Currency: t.Currency}
 	if t.TrunkStatus != nil {
 		v.Status = t.TrunkStatus(trunk.MediaTrunk())
 	}
@@ -157,8 +160,8 @@ func (t Trunks) show(r *ui.Request) (ui.Page, error) {
 	}, err
 }
 
-func (Trunks) askNew(r *ui.Request) (ui.Page, error) {
-	all, err := newFields(r.Texts)
+func (t Trunks) askNew(r *ui.Request) (ui.Page, error) {
+	all, err := newFields(r.Texts, t.Currency)
 	return ui.Page{Template: "form.html", Title: r.Texts.T("trunks.new.title"), Crumbs: crumbs(r.Texts), Data: r.Form(ui.Form{
 		Submit: r.Texts.T("trunks.new.submit"), Cancel: r.URL("trunks"), Fields: all,
 	})}, err
@@ -185,12 +188,15 @@ func (Trunks) create(r *ui.Request) (ui.Result, error) {
 	return ui.Result{To: "trunks/" + id, Notice: r.Texts.T("trunks.new.notice")}, err
 }
 
-func (Trunks) ask(r *ui.Request) (ui.Page, error) {
-	t, err := find(r, r.DB())
+func (t Trunks) ask(r *ui.Request) (ui.Page, error) {
+	one, err := find(r, r.DB())
 	return ui.Page{
-		Template: "form.html", Title: r.Texts.T("trunks.edit.title", "name", t.Name), Crumbs: crumbs(r.Texts, trunkLink(t)),
+		Template: "form.html", Title: r.Texts.T("trunks.edit.title", "name", one.Name), Crumbs: crumbs(r.Texts, trunkLink(one)),
 		Lead: r.Texts.T("trunks.edit.lead"),
-		Data: r.Form(ui.Form{Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("trunks/" + t.ID), Fields: fields(r.Texts, t), Of: withSecrets(t)}),
+		Data: r.Form(ui.Form{
+			Submit: r.Texts.T("ui.form.save"), Cancel: r.URL("trunks/" + one.ID), Fields: fields(r.Texts, one, t.Currency),
+			Of: withSecrets(one),
+		}),
 	}, err
 }
 

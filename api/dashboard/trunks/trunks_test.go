@@ -51,10 +51,10 @@ func TestTrunkLifecycle(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	at := "trunks/" + got.ID
-	if page := b.Get(at + "/edit"); strings.Contains(page.Body, "canary") || !strings.Contains(page.Body, "1 = 0.012") {
+	if page := b.Get(at + "/edit"); strings.Contains(page.Body, "canary") || !strings.Contains(page.Body, "1 = 0.012") || !strings.Contains(page.Text(), "cost in USD") {
 		t.Errorf("%s", page.Body)
 	}
-	if page := b.Get(at); !strings.Contains(page.Text(), "Health down") || strings.Contains(page.Body, "canary") {
+	if page := b.Get(at); !strings.Contains(page.Text(), "Health down") || !strings.Contains(page.Text(), "+1…: 0.012 USD") || strings.Contains(page.Body, "canary") {
 		t.Errorf("%s", page.Text())
 	}
 	if a := b.Post(at+"/edit", "proxy", "sip:127.0.0.9", "username", "u"); a.Status != http.StatusUnprocessableEntity || !strings.Contains(a.Body, `id="f-password-error"`) {

@@ -26,14 +26,16 @@ func (w Webhooks) askRotate(r *ui.Request) (ui.Page, error) {
 
 func (w Webhooks) rotate(r *ui.Request) (ui.Result, error) {
 	made := webhook.NewSecret()
+	var e webhook.EndpointView
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		_, err := webhook.Rotate(r.Context(), q, r.Org(), r.ID(), made)
+		var err error
+		e, err = webhook.Rotate(r.Context(), q, r.Org(), r.ID(), made)
 		return operator.Entry{Action: "webhook.secret", Object: r.ID()}, err
 	})
 	if err != nil {
 		return ui.Result{}, err
 	}
-	return secret(r.Texts, r.Texts.T("webhooks.secret.done"), made), nil
+	return secret(r, r.Texts.T("webhooks.secret.done"), e, made), nil
 }
 
 func (w Webhooks) askSettle(r *ui.Request) (ui.Page, error) {

@@ -161,8 +161,10 @@ func (w Webhooks) create(r *ui.Request) (ui.Result, error) {
 	if err := e.Check(w.AllowInsecure); err != nil {
 		return ui.Result{}, ui.Invalid("events", err)
 	}
+	var made webhook.EndpointView
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
-		made, err := webhook.Create(r.Context(), q, e)
+		var err error
+		made, err = webhook.Create(r.Context(), q, e)
 		return operator.Entry{Action: "webhook.create", Object: made.ID, After: auditView(made)}, err
 	})
 	if err != nil {
@@ -171,12 +173,15 @@ func (w Webhooks) create(r *ui.Request) (ui.Result, error) {
 		}
 		return ui.Result{}, err
 	}
-	return secret(r.Texts, r.Texts.T("webhooks.new.done"), e.Secret), nil
+	return secret(r, r.Texts.T("webhooks.new.done"), made, e.Secret), nil
 }
 
-// secret shows a secret once.
-func secret(texts *ui.Texts, title string, s media.Secret) ui.Result {
-	return ui.Result{Page: &ui.Page{Template: "secret.html", Title: title, Crumbs: crumbs(texts), Data: string(s)}}
+// secret shows the secret of an endpoint once.
+func secret(r *ui.Request, title string, e webhook.EndpointView, s media.Secret) ui.Result {
+	return ui.Result{Page: &ui.Page{
+		Template: "secret.html", Title: title, Crumbs: crumbs(r.Texts, endpointLink(r, e)),
+		Data: map[string]any{"ID": e.ID, "Secret": string(s)},
+	}}
 }
 
 // auditView is an endpoint in the audit log, without path and query, which may be secrets.

@@ -36,11 +36,12 @@ func TestEndpointLifecycle(t *testing.T) {
 	defer far.Close()
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Apply.AllowInsecure = true })
 	b := h.SignIn(t, "ada")
+	endpointButton := regexp.MustCompile(`/webhooks/[^/"]+">Go to endpoint<`)
 	secret := func(path string, pairs ...string) string {
 		t.Helper()
 		a := b.Post(path, pairs...)
 		found := regexp.MustCompile(`whsec_[A-Za-z0-9+/=]+`).FindString(strings.ReplaceAll(a.Body, "&#43;", "+"))
-		if found == "" {
+		if found == "" || !endpointButton.MatchString(a.Body) {
 			t.Fatalf("POST %s: %d %s", path, a.Status, a.Text())
 		}
 		return found
