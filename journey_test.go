@@ -134,7 +134,7 @@ func TestDashboardCampaign(t *testing.T) {
 	ada := srv.operatorClient(t)
 
 	at, page := ada.upload("campaigns/new", "rows", "Mobile,Who\n+77012345671,Ada\n+77012345672,Bob\nnonsense,Eve\n", "once", ada.value(ada.get("campaigns/new"), "once"))
-	if !strings.Contains(plain(page), "2 will be called") || !strings.Contains(plain(page), "1 invalid") {
+	if !strings.Contains(plain(page), "2 Will be called") || !strings.Contains(plain(page), "1 Invalid") {
 		t.Fatalf("%s says %s", at, plain(page))
 	}
 	draft := "campaigns/draft?" + url.Values{"upload": at.Query()["upload"], "c0": {"phone"}, "c1": {"name"}}.Encode()

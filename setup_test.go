@@ -40,7 +40,7 @@ func TestSetupInBrowser(t *testing.T) {
 	b := env.Chrome(t)
 	done := func(n int) {
 		t.Helper()
-		b.Until(fmt.Sprintf("document.body.innerText.includes('%d of 6 steps are done')", n))
+		b.Until(fmt.Sprintf("document.body.innerText.includes('%d of 6 steps done')", n))
 	}
 	b.SignIn("ada")
 	b.Press("Set up calling")

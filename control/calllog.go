@@ -107,19 +107,15 @@ func (j *callLog) write(ctx context.Context) {
 			if open = more; !more {
 				break
 			}
-			lost = j.retry(ctx, lost, &at)
-			err := j.writeEntry(ctx, *e, &at)
-			if err != nil {
-				j.log.WarnContext(ctx, "failed to write call progress; retrying", "err", err)
+			lost = j.retry(ctx, lost)
+			if e.state == "" {
+				e, open = j.writeNotes(ctx, e, &at)
 			}
-			if e.state != "" {
-				lost = nil // this state replaces an earlier state that is not written yet
-				if err != nil {
-					lost = e
-				}
+			if e != nil {
+				lost = j.retry(ctx, e) // this state replaces an earlier state that is not written yet
 			}
 		case <-again:
-			lost = j.retry(ctx, lost, &at)
+			lost = j.retry(ctx, lost)
 		}
 	}
 	if j.dropped > 0 {
@@ -127,10 +123,10 @@ func (j *callLog) write(ctx context.Context) {
 	}
 }
 
-// retry writes lost again, a state whose write failed. It returns lost if the write fails again, and nil otherwise. If
-// lost is nil, it does nothing.
-func (j *callLog) retry(ctx context.Context, lost *logEntry, at *logPosition) *logEntry {
-	if lost == nil || j.writeEntry(ctx, *lost, at) == nil {
+// retry writes a state. It returns the state if it must be written again, and nil otherwise. If lost is nil, it does
+// nothing.
+func (j *callLog) retry(ctx context.Context, lost *logEntry) *logEntry {
+	if lost == nil || j.written(ctx, func(ctx context.Context) error { return j.attempts.Mark(ctx, j.lease, lost.state, lost.at) }) {
 		return nil
 	}
 	return lost
@@ -139,24 +135,43 @@ func (j *callLog) retry(ctx context.Context, lost *logEntry, at *logPosition) *l
 // logPosition holds the indexes of the next line and the next turn.
 type logPosition struct{ line, turn int }
 
-// writeEntry writes an entry. It returns an error only if a retry may succeed.
-func (j *callLog) writeEntry(ctx context.Context, e logEntry, at *logPosition) error {
+// writeNotes writes the line or turn e, with the lines and turns that follow it in the queue. It returns the state that
+// follows them, if there is one, and false if the queue was closed.
+func (j *callLog) writeNotes(ctx context.Context, e *logEntry, at *logPosition) (state *logEntry, open bool) {
+	n := Notes{FirstLine: at.line, FirstTurn: at.turn, Begins: j.web}
+	for open = true; open && state == nil && e != nil; {
+		switch {
+		case e.line != nil:
+			n.Lines = append(n.Lines, *e.line)
+		case e.turn != nil:
+			n.Turns = append(n.Turns, *e.turn)
+		default:
+			state = e
+			continue
+		}
+		select {
+		case e, open = <-j.queue:
+		default:
+			e = nil
+		}
+	}
+	at.line, at.turn = at.line+len(n.Lines), at.turn+len(n.Turns)
+	j.written(ctx, func(ctx context.Context) error { return j.attempts.Note(ctx, j.lease, n) })
+	return state, open
+}
+
+// written reports whether do succeeded, or failed in a way that makes a retry useless.
+func (j *callLog) written(ctx context.Context, do func(context.Context) error) bool {
+	if ctx.Err() != nil {
+		return true // Finish writes what a closing log drops
+	}
 	// A database that hangs must not delay the end of the call.
 	short, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	var err error
-	switch {
-	case e.line != nil:
-		err = j.attempts.Note(short, j.lease, Notes{Lines: []pipeline.Line{*e.line}, FirstLine: at.line, Begins: j.web})
-		at.line++
-	case e.turn != nil:
-		err = j.attempts.Note(short, j.lease, Notes{Turns: []pipeline.Turn{*e.turn}, FirstTurn: at.turn, Begins: j.web})
-		at.turn++
-	default:
-		err = j.attempts.Mark(short, j.lease, e.state, e.at)
-	}
+	err := do(short)
 	if err == nil || errors.Is(err, ErrFenced) || ctx.Err() != nil {
-		return nil // no retry: lease renewal ends a fenced call, and Finish writes what a closing log drops
+		return true // lease renewal ends a fenced call
 	}
-	return err
+	j.log.WarnContext(ctx, "failed to write call progress", "err", err)
+	return false
 }

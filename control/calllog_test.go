@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"reflect"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -70,4 +72,44 @@ func TestLostMarksAreRepeated(t *testing.T) {
 			})
 		})
 	}
+}
+
+// noteStore keeps the notes that are written.
+type noteStore struct {
+	memoryStore
+	notes []Notes
+}
+
+func (b *noteStore) Note(ctx context.Context, l Lease, n Notes) error {
+	b.notes = append(b.notes, n)
+	return b.memoryStore.Note(ctx, l, n)
+}
+
+// TestNotesTogether checks that lines and turns that wait for the database are written together, up to the next state, each
+// once and with its index.
+func TestNotesTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &noteStore{memoryStore: memoryStore{noteWait: make(chan struct{})}}
+		j := openCallLog(t.Context(), b, Lease{}, slog.New(slog.DiscardHandler))
+		j.OnLine(pipeline.Line{Text: "a"})
+		synctest.Wait() // the database has the first line
+		j.OnLine(pipeline.Line{Text: "b"})
+		j.OnTurn(pipeline.Turn{Number: 1})
+		j.OnLine(pipeline.Line{Text: "c"})
+		j.mark(Answered, time.Now())
+		j.OnTurn(pipeline.Turn{Number: 2})
+		close(b.noteWait)
+		j.close()
+		want := []Notes{
+			{Lines: []pipeline.Line{{Text: "a"}}},
+			{Lines: []pipeline.Line{{Text: "b"}, {Text: "c"}}, FirstLine: 1, Turns: []pipeline.Turn{{Number: 1}}},
+			{FirstLine: 3, Turns: []pipeline.Turn{{Number: 2}}, FirstTurn: 1},
+		}
+		if !reflect.DeepEqual(b.notes, want) {
+			t.Errorf("notes %+v, want %+v", b.notes, want)
+		}
+		if wrote := []string{"line", "line", "line", "turn", "answered", "turn"}; !slices.Equal(b.wrote, wrote) {
+			t.Errorf("wrote %v, want %v", b.wrote, wrote)
+		}
+	})
 }

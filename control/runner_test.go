@@ -53,9 +53,10 @@ func (b *memoryStore) Note(ctx context.Context, _ Lease, n Notes) error {
 			return ctx.Err()
 		}
 	}
-	if len(n.Lines) > 0 {
+	for range n.Lines {
 		b.write("line")
-	} else {
+	}
+	for range n.Turns {
 		b.write("turn")
 	}
 	return nil

@@ -110,7 +110,7 @@ func Total(ctx context.Context, q db.Querier, orgID string, from, to time.Time) 
 	return s, err
 }
 
-// Success returns how many calls of a campaign since a time have known success, and how many of these succeeded.
+// Success returns how many calls of a campaign since a time have a known result, and how many of these succeeded.
 func Success(ctx context.Context, q db.Querier, orgID, campaignID string, since time.Time) (known, successful int, err error) {
 	const sum = `SELECT coalesce(sum(judged), 0), coalesce(sum(successful), 0) FROM call_rollups
 		WHERE org_id = $1 AND campaign_id = $2 AND hour >= date_trunc('hour', $3::timestamptz, 'UTC')`

@@ -177,7 +177,7 @@ func responseTimes(turns []string, pack []byte) (h Histogram, slowest int, err e
 type Sums struct {
 	Calls              int
 	Outcomes           [Outcomes]int
-	Judged, Successful int // calls with known success: their analysis says whether they succeeded; those that did
+	Judged, Successful int // calls whose analysis says whether they succeeded; those that did
 	TalkMS             int64
 	Costed             int   // calls with a known cost
 	CostNano           int64 // in billionths of the currency

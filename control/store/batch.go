@@ -32,7 +32,7 @@ type groupWriter struct {
 	mark   groupcommit.Group[mark]
 	finish groupcommit.Group[finish]
 	trace  groupcommit.Group[signalingTrace]
-	note   groupcommit.Group[note]
+	part   groupcommit.Group[transcriptPart]
 }
 
 // Minimum intervals between two transactions of one kind. Only the interval of intents delays dialing.
@@ -41,7 +41,7 @@ const (
 	marksApart    = 50 * time.Millisecond
 	finishesApart = 50 * time.Millisecond
 	tracesApart   = 100 * time.Millisecond
-	notesApart    = 50 * time.Millisecond
+	partsApart    = 50 * time.Millisecond
 )
 
 func (s *Store) writers() *groupWriter {
@@ -52,10 +52,7 @@ func (s *Store) writers() *groupWriter {
 		w.mark = groupcommit.Group[mark]{Write: w.marks, MinInterval: marksApart, IsItemError: IsRowError}
 		w.finish = groupcommit.Group[finish]{Write: w.finishes, MinInterval: finishesApart, IsItemError: IsRowError}
 		w.trace = groupcommit.Group[signalingTrace]{Write: w.traces, MinInterval: tracesApart, IsItemError: IsRowError}
-		w.note = groupcommit.Group[note]{MinInterval: notesApart, IsItemError: IsRowError}
-		w.note.Write = func(ctx context.Context, notes []note) ([]error, error) {
-			return writeNotes(ctx, s.Pool, notes) // no dialing waits for a note
-		}
+		w.part = groupcommit.Group[transcriptPart]{Write: w.parts, MinInterval: partsApart, Timeout: partTimeout, IsItemError: IsRowError}
 	})
 	return w
 }

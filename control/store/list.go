@@ -26,7 +26,7 @@ type Page struct {
 // List scans defaultScan calls first, and then scanGrowth times as many in each further round, until the page is full
 // or listTimeout has passed. If it selects by tag or score, or lists the slowest calls first, it scans pageScan times as many
 // calls as the page has first, because each of them is found among many others. The slowest calls of a time range lie
-// apart in the table, so the scan grows by slowScanGrowth only, unless most calls are left out before they are read.
+// apart in the table, so the scan grows by slowScanGrowth only, unless calls of other agents or campaigns are left out first.
 const (
 	defaultScan    = 1000
 	pageScan       = 4

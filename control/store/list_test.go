@@ -32,7 +32,7 @@ func (b *fixture) insertCalls(n int) {
 			CASE WHEN g % 6 = 1 THEN 'busy' WHEN g % 6 < 3 THEN 'callee_hangup' END,
 			CASE WHEN g % 29 = 0 THEN now() END
 		FROM generate_series(1, $2) g`, b.org, n)
-	// Calls of some hours are counted without their agent and campaign.
+	// Every tenth call is counted without its agent and campaign.
 	b.exec(`INSERT INTO call_rollups (org_id, hour, agent_id, campaign_id, calls, outcomes, judged, successful, talk_ms, costed, cost_nano, times, cells)
 		SELECT DISTINCT $1, timestamptz '2026-01-01 00:00:00Z', agent_id, coalesce(campaign_id, ''), 1, '{}'::int[], 0, 0, 0, 0, 0, ''::bytea, ''::bytea FROM calls
 		UNION SELECT $1, timestamptz '2026-01-01 00:00:00Z', '', '', 1, '{}'::int[], 0, 0, 0, 0, 0, ''::bytea, ''::bytea`, b.org)

@@ -38,7 +38,11 @@ func (Agents) askCall(r *ui.Request) (ui.Page, error) {
 			Value: r.Query("route"),
 		})
 	}
-	all = append(all, variableFields(agent)...)
+	d, err := tested(r, agent)
+	if err != nil {
+		return ui.Page{}, err
+	}
+	all = append(all, variableFields(d)...)
 	return ui.Page{
 		Template: "form.html", Title: r.Texts.T("agents.call.title", "name", agent.Name), Crumbs: crumbs(r.Texts, agentLink(agent)),
 		Lead: r.Texts.T("agents.call.lead"),
@@ -56,9 +60,13 @@ func (a Agents) call(r *ui.Request) (ui.Result, error) {
 	if err != nil {
 		return ui.Result{}, err
 	}
+	d, err := tested(r, agent)
+	if err != nil {
+		return ui.Result{}, err
+	}
 	body, err := orderOf(map[string]any{
 		"agent_id": agent.Name, "to_number": r.Text("to"), "route_id": r.Text("route"),
-		"variables": givenVariables(r, agent), "metadata": map[string]any{"source": "dashboard"},
+		"variables": givenVariables(r, d), "metadata": map[string]any{"source": "dashboard"},
 	})
 	if err != nil {
 		return ui.Result{}, err

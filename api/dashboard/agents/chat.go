@@ -74,7 +74,7 @@ func (a Agents) chatPage(r *ui.Request, agent agents.Agent, s *chatState) (ui.Pa
 	var f ui.Form
 	sealed := ""
 	if s == nil {
-		f.Fields = variableFields(agent)
+		f.Fields = variableFields(agent.Draft)
 		if hasServers(d) {
 			servers := ui.CheckboxField("servers", r.Texts.T("agents.chat.servers.label"), false)
 			servers.Help = r.Texts.T("agents.chat.servers.help")

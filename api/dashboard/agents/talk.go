@@ -30,29 +30,41 @@ func (a Agents) askTalk(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
+	d, err := tested(r, agent)
+	if err != nil {
+		return ui.Page{}, err
+	}
 	r.AllowSocket()
 	return ui.Page{
 		Template: "talk.html", Title: r.Texts.T("agents.talk.title", "name", agent.Name), Crumbs: crumbs(r.Texts, agentLink(agent)),
 		Lead: r.Texts.T("agents.talk.lead"),
-		Data: map[string]any{"A": agent, "Can": a.canTalk(agent), "Fields": variableFields(agent)},
+		Data: map[string]any{"A": agent, "Can": a.canTalk(agent), "Fields": variableFields(d)},
 	}, nil
 }
 
+// tested returns what a test call uses: the published version.
+func tested(r *ui.Request, a agents.Agent) (agents.Definition, error) {
+	if a.Published == 0 {
+		return a.Draft, nil // the page explains that the agent must be published
+	}
+	return agents.ReadVersion(r.Context(), r.DB(), a.ID, a.Published)
+}
+
 // variableFields ask for the variables of a test call.
-func variableFields(a agents.Agent) (all []ui.Field) {
-	missing := a.Draft.Missing(a.Draft.Values("", nil))
-	for _, name := range a.Draft.VariableNames() {
+func variableFields(d agents.Definition) (all []ui.Field) {
+	missing := d.Missing(d.Values("", nil))
+	for _, name := range d.VariableNames() {
 		all = append(all, ui.Field{
-			Name: "variable." + name, Label: name, Value: a.Draft.Variables[name], Optional: !slices.Contains(missing, name),
+			Name: "variable." + name, Label: name, Value: d.Variables[name], Optional: !slices.Contains(missing, name),
 		})
 	}
 	return all
 }
 
 // givenVariables reads the variables that are not empty.
-func givenVariables(r *ui.Request, a agents.Agent) map[string]string {
+func givenVariables(r *ui.Request, d agents.Definition) map[string]string {
 	given := map[string]string{}
-	for _, name := range a.Draft.VariableNames() {
+	for _, name := range d.VariableNames() {
 		if v := r.Text("variable." + name); v != "" {
 			given[name] = v
 		}
@@ -90,8 +102,12 @@ func (a Agents) createTalk(r *ui.Request) (map[string]any, error) {
 		return nil, err
 	}
 	defer end()
+	d, err := tested(r, agent)
+	if err != nil {
+		return nil, err
+	}
 	body, err := orderOf(map[string]any{
-		"agent_id": agent.Name, "variables": givenVariables(r, agent), "metadata": map[string]any{"source": "dashboard"},
+		"agent_id": agent.Name, "variables": givenVariables(r, d), "metadata": map[string]any{"source": "dashboard"},
 		"client": "browser", "max_duration_s": int(maxTalk / time.Second),
 	})
 	if err != nil {

@@ -117,11 +117,13 @@ func TestProviderChoices(t *testing.T) {
 	}
 }
 
-// TestTalkVariables checks that the form of a test call requires the variables that have no default, and names a missing one.
+// TestTalkVariables checks that the form of a test call requires the variables of the published version that have no default,
+// and names a missing one.
 func TestTalkVariables(t *testing.T) {
 	h := dashtest.New(t, func(h *dashtest.Env) { h.Dashboard.Calls.Tickets = noTickets{} })
 	id := h.Furnish(t, "sales")["agents"]
-	h.Exec(t, `UPDATE agents SET draft = (draft::jsonb || '{"greeting": "{{first_name}} {{who}}"}')::json WHERE id = $1`, id)
+	h.Exec(t, `UPDATE agent_versions SET definition = (definition::jsonb || '{"greeting": "{{first_name}} {{who}}"}')::json WHERE agent_id = $1`, id)
+	h.Exec(t, `UPDATE agents SET draft = (draft::jsonb || '{"greeting": "{{amount}}"}')::json WHERE id = $1`, id)
 	b := h.SignIn(t, "oscar")
 	page := b.Get("agents/" + id + "/talk").Body
 	for name, required := range map[string]bool{"first_name": true, "who": false} {
@@ -129,6 +131,9 @@ func TestTalkVariables(t *testing.T) {
 		if field == "" || strings.Contains(field, " required") != required {
 			t.Errorf("%s: %q", name, field)
 		}
+	}
+	if strings.Contains(page, "variable.amount") {
+		t.Error("the form asks for a variable of the draft only")
 	}
 	if a := b.Post("agents/" + id + "/talk"); a.Status != http.StatusUnprocessableEntity || a.Body != `{"message":"first_name: Required."}` {
 		t.Errorf("%d %q", a.Status, a.Body)

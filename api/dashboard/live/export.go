@@ -38,7 +38,7 @@ func (p *report) lines() [][]string {
 	for o := range overview.Outcomes {
 		head = append(head, o.Key())
 	}
-	head = append(head, "with_known_success", "successful", "minutes", "with_cost", "cost", "currency")
+	head = append(head, "with_known_result", "successful", "minutes", "with_cost", "cost", "currency")
 	head = append(head, "turns", "response_p50_ms", "response_p95_ms")
 	all := [][]string{head}
 	local := func(t time.Time) string { return t.In(p.dates.Zone).Format(time.RFC3339) }

@@ -73,7 +73,7 @@ func (f figures) Dialed() number { return f.count(f.Sums.Dialed(), outcomeFilter
 // Succeeded is the number of calls that succeeded, by their analysis.
 func (f figures) Succeeded() number { return f.count(f.Successful, []string{"success", "yes"}) }
 
-// Known is the number of calls with known success.
+// Known is the number of calls whose success is known.
 func (f figures) Known() number { return f.count(f.Judged, []string{"success", "known"}) }
 
 func (f figures) connected() int { return f.Outcomes[overview.Answered] + f.Outcomes[overview.Machine] }
@@ -93,7 +93,7 @@ func (f figures) AnswerRate() number {
 	return f.linked(n, percent(share(n, f.Sums.Dialed())), ofOutcome(overview.Answered))
 }
 
-// Success is the share of successful calls of those with known success.
+// Success is the share of successful calls of those whose success is known.
 func (f figures) Success() number {
 	if f.Judged == 0 {
 		return none()

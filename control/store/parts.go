@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -9,30 +10,34 @@ import (
 	"github.com/parley-voice/parley/control/db"
 )
 
-// note is a part of the transcript of an attempt's call, with its lines and turns in JSON.
-type note struct {
+// transcriptPart is a part of the transcript of an attempt's call, with its lines and turns in JSON. The group holds at most
+// one for each call. If it is not written within partTimeout, it is lost until Finish writes the whole transcript.
+type transcriptPart struct {
 	lease                control.Lease
-	begins               bool
+	begins               bool // the call becomes ongoing
 	lines, turns         [][]byte
 	firstLine, firstTurn int
 }
 
+// partTimeout bounds the write of parts. The end of a call may wait for it.
+const partTimeout = 2 * time.Second
+
 // Note implements control.AttemptStore.
 func (s *Store) Note(ctx context.Context, l control.Lease, n control.Notes) error {
-	x := note{lease: l, begins: n.Begins, firstLine: n.FirstLine, firstTurn: n.FirstTurn}
+	x := transcriptPart{lease: l, begins: n.Begins, firstLine: n.FirstLine, firstTurn: n.FirstTurn}
 	var err error
 	if x.lines, err = marshalLines(n.Lines); err == nil {
 		x.turns, err = marshalEach(n.Turns)
 	}
 	if err == nil {
-		err = s.writers().note.Do(ctx, x)
+		err = s.writers().part.Do(ctx, x)
 	}
 	return db.Wrap(err, "note")
 }
 
-// notesSQL writes parts of the transcripts of calls whose attempts are leased and active. The calls of $4 begin with it. $5 to
-// $7 are the attempt's index, the line's index and the text of each line; $8 to $10 are those of each turn.
-const notesSQL = `
+// partsSQL writes parts of the transcripts of calls whose attempts are leased and active. $4 lists the parts whose call becomes
+// ongoing. $5 to $7 are, for each line, its part, its index within the call, and its text; $8 to $10 are those of each turn.
+const partsSQL = `
 WITH` + heldSQL + `,
 fit AS (
 	SELECT n, call_id FROM held WHERE state IN ` + ActiveStates + `
@@ -49,23 +54,23 @@ fit AS (
 )
 SELECT n FROM fit`
 
-// items are the columns of the lines or turns of several notes.
+// items are the columns of the lines or turns of several parts.
 type items struct {
-	notes []int64 // index of the note, from 1
+	parts []int64 // number of the part, from 1
 	at    []int
 	texts []string
 }
 
-func (x *items) add(note int64, first int, texts [][]byte) {
+func (x *items) add(part int64, first int, texts [][]byte) {
 	for i, text := range texts {
-		x.notes, x.at, x.texts = append(x.notes, note), append(x.at, first+i), append(x.texts, string(text))
+		x.parts, x.at, x.texts = append(x.parts, part), append(x.at, first+i), append(x.texts, string(text))
 	}
 }
 
-func writeNotes(ctx context.Context, q db.Querier, notes []note) ([]error, error) {
+func (w *groupWriter) parts(ctx context.Context, all []transcriptPart) ([]error, error) {
 	var begins []int64
 	var lines, turns items
-	for i, x := range notes {
+	for i, x := range all {
 		n := int64(i + 1)
 		if x.begins {
 			begins = append(begins, n)
@@ -73,7 +78,7 @@ func writeNotes(ctx context.Context, q db.Querier, notes []note) ([]error, error
 		lines.add(n, x.firstLine, x.lines)
 		turns.add(n, x.firstTurn, x.turns)
 	}
-	args := append(leaseArgs(notes, func(x note) control.Lease { return x.lease }),
-		begins, lines.notes, lines.at, lines.texts, turns.notes, turns.at, turns.texts)
-	return queryEach(ctx, q, len(notes), notesSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
+	args := append(leaseArgs(all, func(x transcriptPart) control.Lease { return x.lease }),
+		begins, lines.parts, lines.at, lines.texts, turns.parts, turns.at, turns.texts)
+	return queryEach(ctx, w.pool, len(all), partsSQL, args, func(row pgx.Row, n *int) error { return row.Scan(n) })
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/parley-voice/parley/pipeline"
 )
 
-// TestNotesTogether checks that lines and turns of many calls, which are written together, are all stored with their
+// TestTranscriptParts checks that lines and turns of many calls, which are written together, are all stored with their
 // call, also beside a call whose lease is lost, and that an ended call gets no more.
-func TestNotesTogether(t *testing.T) {
+func TestTranscriptParts(t *testing.T) {
 	const calls, each = 12, 5
 	b := newFixture(t, 100, 6000, "agent")
 	ids := b.order("agent", calls)
