@@ -44,8 +44,9 @@ func TestLargeCampaignInBrowser(t *testing.T) {
 	b.Until("document.readyState === 'complete' && document.querySelector('h1')?.textContent === 'Import of Spring'")
 	b.Run(`window.seen = new Set(); setInterval(() => { const p = document.querySelector("progress"); if (p) seen.add(p.value); }, 50)`)
 	awaitImport()
-	if n := dashtest.Read[int](b, "seen.size"); n < 3 {
-		t.Errorf("%d steps of progress were shown", n)
+	// The page asks each second, and a fast machine imports the list in two to three.
+	if n := dashtest.Read[int](b, "[...seen].filter((v) => v > 0 && v < 100).length"); n < 1 || dashtest.Read[int](b, "seen.size") < 2 {
+		t.Errorf("the progress did not move: %s", dashtest.Read[string](b, "JSON.stringify([...seen])"))
 	}
 	b.Press("Open the campaign")
 	b.Until("document.querySelector('[name=attest]')")
