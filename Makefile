@@ -44,7 +44,7 @@ race-packages: deps calm
 	@CGO_ENABLED=1 go test -vet=off -race -timeout 10m -p 1 $(TIMED)
 
 calm: deps
-	@go test -vet=off -timeout 10m $$(.ci/calm)
+	@go test -vet=off -timeout 10m -p 3 $$(.ci/calm)
 
 lint: ## run the linters of .golangci.yml
 	@$(TOOL) golangci-lint run ./...

@@ -42,10 +42,17 @@ func TestDashboardTalk(t *testing.T) {
 		}
 		p.until("what the caller said", `[...document.querySelectorAll(".chat-lines .caller:not(.waiting)")].some((l) => l.innerText.includes("open"))`)
 		p.until("an answer", `document.querySelectorAll(".chat-lines .agent:not(.waiting)").length > 1`)
+		if !typed {
+			p.run(`document.querySelector("[data-mute]").click()`)
+			p.until("a muted page", `document.querySelector("[data-state]").textContent === "You are muted" && document.querySelector("[data-mute]").ariaPressed === "true"`)
+		}
 		id := eval[string](p, `document.querySelector("[data-call]").href.split("/").pop()`)
 		p.run(`document.querySelector("[data-hangup]").click()`)
 		c.checkHungUp(t, id)
 		p.until("the end", `document.querySelector("[data-state]").textContent === "Ended" && !document.querySelector("[data-start]").hidden`)
+		if eval[string](p, `document.querySelector("[data-mute]").ariaPressed`) != "false" {
+			t.Error("the next call would look muted")
+		}
 		if said := eval[string](p, `document.querySelector(".refused").textContent`); said != "" {
 			t.Errorf("the page says %q", said)
 		}

@@ -132,9 +132,11 @@
   const [error, state, lines, text] = [form.querySelector(".refused"), part("state"), form.querySelector(".chat-lines"), part("text")];
   const states = { connecting: "Connecting", reconnecting: "Reconnecting", listening: "Listening", hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Hearing you", held: "Waiting", ended: "Ended" };
   let call = null;
+  const named = (s) => call.muted && ["listening", "hearing", "closing"].includes(s) ? "You are muted" : states[s] ?? s;
   const show = (on) => {
     part("start").hidden = on;
     part("hangup").hidden = part("mute").hidden = !on;
+    part("mute").setAttribute("aria-pressed", "false"); // each call begins with an open microphone
     if (!on) text.hidden = true;
     for (const field of form.querySelectorAll(".setup input, #f-typed")) field.disabled = on;
   };
@@ -174,7 +176,7 @@
     try {
       const { Parley } = await import("/rtc/parley.js");
       call = await Parley.join(ticket, typed ? { microphone: false } : {});
-      call.on("state", (s) => { state.textContent = states[s.state] ?? s.state; });
+      call.on("state", (s) => { state.textContent = named(s.state); });
       call.on("transcript", line);
       call.on("error", (problem) => { error.textContent = problem.message; error.hidden = false; });
       text.hidden = !typed;
@@ -193,6 +195,7 @@
     if (!call) return;
     call.mute(!call.muted);
     e.target.setAttribute("aria-pressed", call.muted);
+    state.textContent = named(call.state);
   });
   text.querySelector("input").addEventListener("keydown", (e) => {
     if (e.key !== "Enter") return;
