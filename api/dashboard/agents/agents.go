@@ -238,7 +238,7 @@ func (Agents) version(r *ui.Request) (ui.Page, error) {
 
 // restore copies a version to the draft; the published version stays.
 func (Agents) restore(r *ui.Request) (ui.Result, error) {
-	version := 0
+	notice := ""
 	err := r.Commit(operator.Operator, func(q db.Querier) (operator.Entry, error) {
 		a, d, n, err := versionOf(r, q)
 		if err != nil {
@@ -247,8 +247,12 @@ func (Agents) restore(r *ui.Request) (ui.Result, error) {
 		if _, err = agents.Save(r.Context(), q, r.Org(), a.Name, d); err != nil {
 			return operator.Entry{}, ui.InvalidFromApply(err)
 		}
-		version = n
-		return operator.Entry{Action: "agent.restore", Object: a.ID, After: map[string]any{"name": a.Name, "version": n}}, nil
+		changed, err := agents.HasDraftChanges(r.Context(), q, a.ID)
+		notice = r.Texts.T("agents.version.notice", "version", n)
+		if !changed && a.Published != 0 {
+			notice = r.Texts.T("agents.version.notice.published", "version", n)
+		}
+		return operator.Entry{Action: "agent.restore", Object: a.ID, After: map[string]any{"name": a.Name, "version": n}}, err
 	})
-	return ui.Result{To: "agents/" + r.ID(), Notice: r.Texts.T("agents.version.notice", "version", version)}, err
+	return ui.Result{To: "agents/" + r.ID(), Notice: notice}, err
 }

@@ -126,7 +126,10 @@ func TestVersions(t *testing.T) {
 	b.Follow(at + "/publish")
 	b.Follow(at+"/text", "text", "greeting: Two.\nspeech: {asr: {provider: fake}, llm: {provider: fake}, tts: {provider: fake}}")
 	b.Follow(at + "/publish")
-	if page := b.Follow(at + "/versions/1"); !strings.Contains(page.Text(), "Draft restored from version 1.") {
+	if page := b.Follow(at + "/versions/2"); !strings.Contains(page.Text(), "Draft restored from version 2. It equals the published version.") {
+		t.Errorf("%s", page.Text())
+	}
+	if page := b.Follow(at + "/versions/1"); !strings.Contains(page.Text(), "Draft restored from version 1. Publish it to use it in new calls.") {
 		t.Errorf("%s", page.Text())
 	}
 	if got := read(t, h); got.Published != 2 || got.Draft.Greeting != "Hello {{name}}." || got.Draft.Tools[0].Headers["X-Key"] != "canary" {
@@ -140,6 +143,9 @@ func TestVersions(t *testing.T) {
 	b.Follow(at + "/unpublish")
 	if got := read(t, h); got.Published != 0 {
 		t.Errorf("%+v", got)
+	}
+	if page := b.Follow(at + "/versions/2"); !strings.Contains(page.Text(), "Publish it to use it in new calls.") {
+		t.Errorf("%s", page.Text())
 	}
 	b.Follow(at + "/delete")
 	if _, err := agents.ByID(t.Context(), h.DB.Pool, h.Acme, a.ID); err == nil {
