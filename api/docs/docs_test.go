@@ -1,7 +1,10 @@
 package docs
 
 import (
+	"bytes"
 	"compress/gzip"
+	"image"
+	"image/png"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,11 +17,13 @@ import (
 )
 
 func source(pages map[string]string) fstest.MapFS {
+	var picture bytes.Buffer
+	_ = png.Encode(&picture, image.NewGray(image.Rect(0, 0, 30, 20))) // a buffer takes all
 	files := fstest.MapFS{
 		home:                   {Data: []byte("# Start\n\n## Learn\n\n- [First](first.md): one\n- [Calls](../calls.md)\n\nText.\n")},
 		"docs/guide/first.md":  {Data: []byte("# The first\n\nSee [ends](../calls.md#how-it-ends), [below](#below), ![picture](../img/a.png) and https://example.com.\n\n## Below\n\nneedle\n")},
 		"docs/calls.md":        {Data: []byte("# Calls & more\n\n## How it `ends`\n\n| a | b |\n|---|---|\n| cell | `code` |\n\n    parley serve\n\n## How it ends\n\n[changes](../CHANGELOG.md) [first](guide/first.md)\n")},
-		"docs/img/a.png":       {Data: []byte("\x89PNG")},
+		"docs/img/a.png":       {Data: picture.Bytes()},
 		"docs/example.yaml":    {Data: []byte("organizations: []\n")},
 		"docs/adr/README.md":   {Data: []byte("# Decisions\n\n[one](0001-one.md)\n")},
 		"docs/adr/0001-one.md": {Data: []byte("# One\n")},
@@ -59,7 +64,7 @@ func TestServe(t *testing.T) {
 			`<a rel="next" href="/docs/guide/first">`,
 		},
 		"/docs/guide/first": {
-			`<a href="/docs/guide/reference/calls#how-it-ends">ends</a>`, `<a href="#below">below</a>`, `src="/docs/guide/img/a.png"`,
+			`<a href="/docs/guide/reference/calls#how-it-ends">ends</a>`, `<a href="#below">below</a>`, `src="/docs/guide/img/a.png"`, `width="30" height="20"`,
 			`<a href="https://example.com">`, `<h2 id="below">`, `aria-current="page"`, `<li><a href="#below">Below</a></li>`,
 		},
 		"/docs/guide/reference/calls": {
@@ -146,6 +151,7 @@ func TestCheck(t *testing.T) {
 		"missing page":   {map[string]string{"docs/calls.md": "# A\n[x](absent.md) [y](guide/first.md#absent) [z](#no)\n"}, []string{"absent.md", "first.md#absent", "#no"}},
 		"rooted link":    {map[string]string{"docs/calls.md": "# A\n[x](/docs/guide) [y](ftp://a/b)\n"}, []string{"/docs/guide", "ftp://a/b"}},
 		"missing image":  {map[string]string{"docs/calls.md": "# A\n![x](img/b.png)\n"}, []string{"img/b.png"}},
+		"not an image":   {map[string]string{"docs/calls.md": "# A\n![x](example.yaml)\n"}, []string{"shows docs/example.yaml"}},
 		"unlisted page":  {map[string]string{"docs/new.md": "# New\n"}, []string{"does not list docs/new.md"}},
 		"outside of all": {map[string]string{"docs/calls.md": "# A\n[x](../../etc/passwd)\n"}, []string{"etc/passwd"}},
 	} {
@@ -167,6 +173,24 @@ func TestCheck(t *testing.T) {
 		if _, err := New(source(map[string]string{name: text})).Check(); err == nil {
 			t.Errorf("%s with %q is accepted", name, text)
 		}
+	}
+}
+
+// TestOrder checks that the decisions follow their list, by number, before the next page of the navigation.
+func TestOrder(t *testing.T) {
+	d := New(source(map[string]string{
+		home:                   "# Start\n\n## Contribute\n\n- [Decisions](../adr/README.md)\n- [Changes](../../CHANGELOG.md)\n",
+		"docs/adr/0002-two.md": "# Two\n",
+	}))
+	at, order := "guide", []string{}
+	for at != "" {
+		order = append(order, at)
+		_, next, _ := strings.Cut(content(t, get(t, d, "/docs/"+at)), `<a rel="next" href="/docs/`)
+		at, _, _ = strings.Cut(next, `"`)
+	}
+	want := []string{"guide", "guide/adr", "guide/adr/0001-one", "guide/adr/0002-two", "changelog"}
+	if !slices.Equal(order[:min(len(order), len(want))], want) {
+		t.Errorf("the pages follow each other as %q, want %q first", order, want)
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+	"image/png"
 	"io/fs"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -165,11 +167,28 @@ func (s *site) link(p *page) {
 		case *ast.Link:
 			n.Destination = s.resolve(p, n.Destination)
 		case *ast.Image:
+			s.reserve(p, n)
 			n.Destination = s.resolve(p, n.Destination)
-			n.SetAttributeString("loading", []byte("lazy"))
 		}
 		return ast.WalkContinue, nil
 	})
+}
+
+// reserve lets an image load when it comes into view. Its size reserves the space, so that the text below does not move.
+func (s *site) reserve(p *page, n *ast.Image) {
+	n.SetAttributeString("loading", []byte("lazy"))
+	source := path.Join(path.Dir(p.source), string(n.Destination))
+	b, err := fs.ReadFile(s.source, source)
+	if err != nil {
+		return // resolve records the dead link
+	}
+	size, err := png.DecodeConfig(bytes.NewReader(b))
+	if err != nil {
+		s.dead = append(s.dead, fmt.Sprintf("%s shows %s: accepted are PNG files: %v", p.source, source, err))
+		return
+	}
+	n.SetAttributeString("width", []byte(strconv.Itoa(size.Width)))
+	n.SetAttributeString("height", []byte(strconv.Itoa(size.Height)))
 }
 
 // resolve returns the address of what a link of a page leads to.

@@ -139,7 +139,7 @@ func (s *site) files() (map[string]file, error) {
 	return files, nil
 }
 
-// reading returns all pages in the order of the navigation; unlisted pages follow.
+// reading returns all pages in the order of the navigation. The decisions follow their list, by number.
 func (s *site) reading() []*page {
 	all, seen := []*page{s.home}, map[*page]bool{s.home: true}
 	add := func(p *page) {
@@ -151,6 +151,14 @@ func (s *site) reading() []*page {
 	for _, g := range s.groups {
 		for _, e := range g.Items {
 			add(e.page)
+			if e.page.source != decisions+"/README.md" {
+				continue
+			}
+			for _, p := range s.pages { // by file name
+				if path.Dir(p.source) == decisions {
+					add(p)
+				}
+			}
 		}
 	}
 	for _, p := range s.pages {
