@@ -21,6 +21,7 @@
     menu.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
     scrollTo(0, location.hash ? scrollY : 0);
     addCopyButtons();
+    splitNames();
     labelCells();
     startSearch(document.querySelector(".search"));
   });
@@ -61,16 +62,33 @@
     }
   }
 
-  // labelCells prepares tables of three columns or more with long texts for phones, which show each row as a block.
+  // splitNames lets long names in cells break between their words.
+  function splitNames() {
+    for (const code of document.querySelectorAll("article td:not(:first-child) code")) {
+      const [first, ...others] = code.textContent.split(/(?<=[a-z0-9])(?=[A-Z])|(?<=[a-z0-9][_/])/);
+      if (/\S{24}/.test(code.textContent)) code.replaceChildren(first, ...others.flatMap((part) => [document.createElement("wbr"), part]));
+    }
+  }
+
+  // labelCells lets phones show each row of a table as a block, if its texts are long or it is wider than the page.
   function labelCells() {
-    for (const table of document.querySelectorAll("article table")) {
+    const tables = [...document.querySelectorAll("article table")];
+    const long = new Set();
+    for (const table of tables) {
       const heads = [...table.querySelectorAll("thead th")].map((h) => h.textContent);
       const cells = [...table.querySelectorAll("tbody td")];
-      const long = cells.some((c) => !c.cellIndex && /\S{24}/.test(c.textContent)); // names that leave no room for other columns
-      if (heads.length < 3 && !long || !cells.some((c) => c.textContent.length > 60)) continue;
-      table.className = "labeled";
-      for (const c of cells) c.dataset.label = heads[c.cellIndex];
+      if (heads.length > 2 && cells.some((c) => c.textContent.length > 60)) long.add(table);
+      for (const c of cells) if (heads[c.cellIndex]) c.dataset.label = heads[c.cellIndex] + ": ";
     }
+    const phone = matchMedia("(max-width: 600px)");
+    const arrange = () => {
+      for (const table of tables) {
+        table.className = "";
+        if (phone.matches && (long.has(table) || table.scrollWidth > table.clientWidth)) table.className = "labeled";
+      }
+    };
+    phone.addEventListener("change", arrange);
+    arrange();
   }
 
   let loading = null;
