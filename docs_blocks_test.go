@@ -92,7 +92,6 @@ var unchecked = map[string]string{
 	"docs/benchmarks.md 680":              "printed by a benchmark",
 	"docs/calls.md queued":                "diagram",
 	"docs/calls.md 2026-11-21":            "printed by call trace",
-	"docs/configuration.md parley":        "synopsis; TestCommandsAreDocumented compares it with the commands",
 	"docs/guide/prompt.md You":            "text of a prompt",
 	"docs/metrics.md #":                   "expressions of Prometheus; a test of deploy evaluates them",
 	"docs/sizing.md $":                    "printed by plan",
