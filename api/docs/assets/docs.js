@@ -21,7 +21,7 @@
     menu.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
     scrollTo(0, location.hash ? scrollY : 0);
     addCopyButtons();
-    splitNames();
+    arrangeCode();
     labelCells();
     startSearch(document.querySelector(".search"));
   });
@@ -62,11 +62,17 @@
     }
   }
 
-  // splitNames lets long names in cells break between their words.
-  function splitNames() {
-    for (const code of document.querySelectorAll("article td:not(:first-child) code")) {
+  // arrangeCode keeps options whole, which would break after their hyphens, and lets long names in cells break between
+  // their words.
+  function arrangeCode() {
+    const element = (name, text) => Object.assign(document.createElement(name), { textContent: text });
+    for (const code of document.querySelectorAll("article :not(pre) > code")) {
       const [first, ...others] = code.textContent.split(/(?<=[a-z0-9])(?=[A-Z])|(?<=[a-z0-9][_/])/);
-      if (/\S{24}/.test(code.textContent)) code.replaceChildren(first, ...others.flatMap((part) => [document.createElement("wbr"), part]));
+      if (code.closest("td:not(:first-child)") && /\S{24}/.test(code.textContent)) {
+        code.replaceChildren(first, ...others.flatMap((part) => [element("wbr"), part]));
+      } else if (code.textContent.includes("-")) {
+        code.replaceChildren(...code.textContent.split(/( )/).map((w) => (/^\S{2,27}$/.test(w) && w.includes("-") ? element("span", w) : w)));
+      }
     }
   }
 
@@ -77,8 +83,8 @@
     for (const table of tables) {
       const heads = [...table.querySelectorAll("thead th")].map((h) => h.textContent);
       const cells = [...table.querySelectorAll("tbody td")];
-      if (heads.length > 2 && cells.some((c) => c.textContent.length > 60)) long.add(table);
-      for (const c of cells) if (heads[c.cellIndex]) c.dataset.label = heads[c.cellIndex] + ": ";
+      if (cells.some((c) => c.textContent.length > (c.cellIndex ? 60 : 40) && (heads.length > 2 || !c.cellIndex))) long.add(table);
+      for (const c of cells) if (heads[c.cellIndex] && heads.length > 2) c.dataset.label = heads[c.cellIndex] + ": ";
     }
     const phone = matchMedia("(max-width: 600px)");
     const arrange = () => {
