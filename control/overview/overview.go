@@ -26,9 +26,8 @@ type Call struct {
 	To, From     string // digits
 	Trunk, Route string // names; empty if deleted
 	CampaignID   string
-	Campaign     string // name; empty for calls without campaign
-	CreatedAt    time.Time
-	AnsweredAt   *time.Time
+	Campaign     string            // name; empty for calls without campaign
+	Since        time.Time         // answer, or else dialing or creation
 	EndAsked     bool              // a request to end the call was received
 	Said         string            // text of the last line
 	By           string            // speaker of the last line
@@ -51,7 +50,7 @@ func ActiveCalls(ctx context.Context, q db.Querier, orgID string, most int) ([]C
 			UNION ALL (SELECT * FROM calls WHERE org_id = $1 AND status = 'queued' AND erased_at IS NULL ORDER BY created_at, id LIMIT $2)
 			LIMIT $2)
 		SELECT c.id, c.call_type, c.status, c.agent_name, c.to_number, c.from_number, coalesce(t.name, ''), coalesce(s.name, ''),
-			coalesce(c.campaign_id, ''), coalesce(k.name, ''), c.created_at, c.answered_at, c.end_requested_at IS NOT NULL,
+			coalesce(c.campaign_id, ''), coalesce(k.name, ''), coalesce(c.answered_at, c.dialed_at, c.created_at), c.end_requested_at IS NOT NULL,
 			coalesce(l.item->>'text', ''), coalesce(l.item->>'role', ''),
 			ARRAY(SELECT item FROM (SELECT n, item FROM call_turns WHERE call_id = c.id ORDER BY n DESC LIMIT $3) x ORDER BY n)
 		FROM chosen c LEFT JOIN trunks t ON t.id = c.trunk_id LEFT JOIN subgroups s ON s.id = c.route_id

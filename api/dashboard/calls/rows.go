@@ -23,7 +23,7 @@ type row struct {
 	CreatedAt        time.Time
 	Took             time.Duration // duration of the conversation; 0 if there was none
 	Over             bool
-	Since            int64 // start of the call in epoch seconds
+	Since            int64 // answer, or else dialing or creation, in epoch seconds
 
 	From, Campaign, Sentiment, Cost string
 	Recorded                        bool
@@ -88,7 +88,7 @@ func newRow(texts *ui.Texts, c control.Call) row {
 	s := row{
 		ID: c.ID, Number: ui.FormatNumber(c.To), Name: c.Name, Status: c.Status,
 		Web: c.Type == control.Web, Agent: c.AgentName, CreatedAt: c.CreatedAt,
-		Over: c.Status.Over(), Since: c.CreatedAt.Unix(),
+		Over: c.Status.Over(), Since: cmp.Or(c.AnsweredAt, c.DialedAt, c.CreatedAt).Unix(),
 		Campaign: c.CampaignID, Recorded: c.RecordingStatus == control.RecordingReady, Cost: shortCost(c.Cost),
 	}
 	if s.Web {
@@ -99,11 +99,8 @@ func newRow(texts *ui.Texts, c control.Call) row {
 	if c.Reason != "" {
 		s.Why = texts.Label("ui.end_reason", string(c.Reason))
 	}
-	if !c.AnsweredAt.IsZero() {
-		s.Since = c.AnsweredAt.Unix()
-		if !c.EndedAt.IsZero() {
-			s.Took = max(c.EndedAt.Sub(c.AnsweredAt), 0)
-		}
+	if !c.AnsweredAt.IsZero() && !c.EndedAt.IsZero() {
+		s.Took = max(c.EndedAt.Sub(c.AnsweredAt), 0)
 	}
 	var found struct{ Sentiment string }
 	if json.Unmarshal(c.Analysis, &found) == nil {

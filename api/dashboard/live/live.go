@@ -85,7 +85,6 @@ type call struct {
 	overview.Call
 
 	Number string
-	Since  int64 // epoch seconds
 	// Response is the last response time in ms, 0 if there is none; Mark is its CSS class.
 	Response float64
 	Mark     string
@@ -177,12 +176,9 @@ func (l *Live) calls(r *ui.Request, n *now) error {
 	n.Ongoing, n.Ringing, n.Queued = counts[control.Ongoing], counts[control.Ringing], counts[control.Queued]
 	n.Others = max(0, n.Ongoing+n.Ringing+n.Queued-len(all))
 	for _, c := range all {
-		x := call{Call: c, Number: ui.FormatNumber(c.To), Since: c.CreatedAt.Unix(), Chosen: c.ID == r.Query(chosenCall)}
+		x := call{Call: c, Number: ui.FormatNumber(c.To), Chosen: c.ID == r.Query(chosenCall)}
 		if c.Type == control.Web {
 			x.Number = r.Texts.T("live.calls.web_call")
-		}
-		if c.AnsweredAt != nil {
-			x.Since = c.AnsweredAt.Unix()
 		}
 		x.Response, x.Mark = lastResponse(chart.Turns(r.Texts, c.Turns))
 		n.Calls = append(n.Calls, x)

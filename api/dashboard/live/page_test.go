@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -73,6 +74,25 @@ func TestPanel(t *testing.T) {
 	for name, path := range map[string]string{"vera": "live?call=call_unknown", "gus": "live?call=call_1"} {
 		if a := h.SignIn(t, name).Get(path); a.Status != http.StatusOK || strings.Contains(a.Text(), "Open the page of this call") {
 			t.Errorf("%s at %s: %d %s", name, path, a.Status, a.Text())
+		}
+	}
+}
+
+// TestClock checks that the clock of an active call counts from the answer, or else from the dialing or the creation.
+func TestClock(t *testing.T) {
+	h := dashtest.New(t)
+	h.Furnish(t, "sales")
+	b := h.SignIn(t, "vera")
+	for _, c := range []struct{ set, since string }{
+		{"status = 'queued', dialed_at = NULL, answered_at = NULL", "1795222500"},
+		{"status = 'ringing', dialed_at = to_timestamp(1795222560), answered_at = NULL", "1795222560"},
+		{"status = 'ongoing', dialed_at = to_timestamp(1795222560), answered_at = to_timestamp(1795222570)", "1795222570"},
+	} {
+		h.Exec(t, "UPDATE calls SET created_at = to_timestamp(1795222500), "+c.set+" WHERE id = 'call_2'")
+		for path, clocks := range map[string]int{"live?call=call_2": 2, "calls/call_2": 1} {
+			if body := b.Get(path).Body; strings.Count(body, `data-since="`+c.since+`"`) != clocks {
+				t.Errorf("%s, %s: %q", path, c.set, regexp.MustCompile(`data-since="\d+"`).FindAllString(body, -1))
+			}
 		}
 	}
 }

@@ -24,7 +24,7 @@ type panel struct {
 	control.Call
 
 	Number     string
-	Since      int64 // epoch seconds
+	Since      int64 // answer, or else dialing or creation, in epoch seconds
 	Why        string
 	Lines      []transcriptLine
 	Turns      []chart.Turn
@@ -53,14 +53,12 @@ func (l *Live) panel(r *ui.Request) (*panel, error) {
 		return nil, err
 	}
 	p := &panel{
-		Call: c, Number: cmp.Or(ui.FormatNumber(c.To), r.Texts.T("live.calls.web_call")), Since: c.CreatedAt.Unix(),
+		Call: c, Number: cmp.Or(ui.FormatNumber(c.To), r.Texts.T("live.calls.web_call")),
+		Since:  cmp.Or(c.AnsweredAt, c.DialedAt, c.CreatedAt).Unix(),
 		Phases: chart.Phases(r.Texts), EndAllowed: !c.Status.Over() && r.May(operator.Operator),
 	}
 	if c.Type == control.Web {
 		p.Number = r.Texts.T("live.calls.web_call")
-	}
-	if !c.AnsweredAt.IsZero() {
-		p.Since = c.AnsweredAt.Unix()
 	}
 	if c.Reason != "" {
 		p.Why = r.Texts.Label("ui.end_reason", string(c.Reason))
