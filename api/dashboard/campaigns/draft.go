@@ -1,6 +1,7 @@
 package campaigns
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -181,7 +182,8 @@ func spec(r *ui.Request) (campaigns.Spec, error) {
 		}
 		s.Budget = budget
 	}
-	s.TrunkID, s.RouteID, _ = strings.Cut(r.Text("subgroup"), " ")
+	line := cmp.Or(r.Text("subgroup"), r.Text("line")) // forms of the previous release have the field "line"
+	s.TrunkID, s.RouteID, _ = strings.Cut(line, " ")
 	zone := r.Zone()
 	if s.Timezone != "" {
 		var err error

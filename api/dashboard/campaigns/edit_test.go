@@ -69,6 +69,22 @@ func newDraft(t *testing.T, b *dashtest.Browser) string {
 	return to
 }
 
+// TestFormOfPreviousRelease checks that a form which was opened before an upgrade keeps its trunk and subgroup.
+func TestFormOfPreviousRelease(t *testing.T) {
+	h := dashtest.New(t)
+	h.AddSales(t, "us", true)
+	b := h.SignIn(t, "oscar")
+	page := newDraft(t, b)
+	form := fieldsOf(b.Get(page + "/edit").Body)
+	h.Exec(t, `WITH second AS (INSERT INTO subgroups (id, org_id, trunk_id, name, concurrent_calls, calls_per_minute)
+		SELECT 'rte_2', org_id, trunk_id, 'second', 10, 60 FROM subgroups RETURNING id, org_id)
+		INSERT INTO subgroup_agents (org_id, subgroup_id, agent_id) SELECT second.org_id, second.id, a.agent_id FROM second, subgroup_agents a`)
+	form[slices.Index(form, "subgroup")] = "line"
+	if a := b.Post(page+"/edit", form...); a.Status != http.StatusSeeOther {
+		t.Errorf("%d %s", a.Status, a.Text())
+	}
+}
+
 // TestEditDraft checks that the form of a draft shows its settings, saves what is changed, keeps the contacts, and
 // refuses what a new campaign refuses, a stale form, and a campaign that was launched.
 func TestEditDraft(t *testing.T) {
