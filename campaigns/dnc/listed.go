@@ -74,12 +74,12 @@ func RemoveNumber(ctx context.Context, q db.Querier, orgID, digits string) error
 	return err
 }
 
-// OrganizationHistory returns the last loads of registries and of an organization's
-// list, the newest first.
-func OrganizationHistory(ctx context.Context, q db.Querier, orgID string, limit int) ([]LoadRecord, error) {
+// OrganizationHistory returns loads of registries and of an organization's list, the newest first: the last ones, or
+// those before the load with the id before, if it is not 0.
+func OrganizationHistory(ctx context.Context, q db.Querier, orgID string, before int64, limit int) ([]LoadRecord, error) {
 	return db.Collect(ctx, q, "loads", pgx.RowToStructByPos[LoadRecord], `
-		SELECT name, org_id, files, replaced, added, deleted, numbers, downloaded_at, loaded_by, at
-		FROM list_loads WHERE org_id IN ('', $1) ORDER BY id DESC LIMIT $2`, orgID, limit)
+		SELECT id, name, org_id, files, replaced, added, deleted, numbers, downloaded_at, loaded_by, at
+		FROM list_loads WHERE org_id IN ('', $1) AND ($2 = 0 OR id < $2) ORDER BY id DESC LIMIT $3`, orgID, before, limit)
 }
 
 // IsOwnList reports whether a load was of an organization's list.

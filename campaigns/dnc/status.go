@@ -32,6 +32,7 @@ func (s *Catalog) Copies(ctx context.Context) ([]Copy, error) {
 
 // A LoadRecord is a completed load.
 type LoadRecord struct {
+	ID             int64
 	Name, Org      string // Org is the organization's name, or its ID if it was deleted
 	Files          []string
 	Replaced       bool
@@ -45,7 +46,7 @@ type LoadRecord struct {
 // History returns the last loads, the newest first.
 func (s *Catalog) History(ctx context.Context, limit int) ([]LoadRecord, error) {
 	return db.Collect(ctx, s.Pool, "loads", pgx.RowToStructByPos[LoadRecord], `
-		SELECT l.name, coalesce(o.name, l.org_id), l.files, l.replaced, l.added, l.deleted, l.numbers, l.downloaded_at, l.loaded_by, l.at
+		SELECT l.id, l.name, coalesce(o.name, l.org_id), l.files, l.replaced, l.added, l.deleted, l.numbers, l.downloaded_at, l.loaded_by, l.at
 		FROM list_loads l LEFT JOIN organizations o ON o.id = l.org_id ORDER BY l.id DESC LIMIT $1`, limit)
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,8 +63,8 @@ type registryCopy struct {
 // most limits the counting of the suppression list.
 const most = 100_000
 
-// mostLoads limits the list of past loads.
-const mostLoads = 25
+// loadsPerPage is the number of past loads per page.
+const loadsPerPage = 25
 
 func (l Lists) show(r *ui.Request) (ui.Page, error) {
 	all, err := l.Catalog.Copies(r.Context())
@@ -85,11 +86,15 @@ func (l Lists) show(r *ui.Request) (ui.Page, error) {
 	if err != nil {
 		return ui.Page{}, err
 	}
-	past, err := dnc.OrganizationHistory(r.Context(), r.DB(), r.Org(), mostLoads)
+	before, _ := strconv.ParseInt(r.Query("after"), 10, 64) // a page that does not exist is the first one
+	past, err := dnc.OrganizationHistory(r.Context(), r.DB(), r.Org(), before, loadsPerPage+1)
 	if err != nil {
 		return ui.Page{}, err
 	}
-	data := map[string]any{"Copies": copies, "Own": min(own, most), "More": own > most, "Past": past, "Number": r.Query("number")}
+	past, next := ui.Paginate(r, past, loadsPerPage, func(l dnc.LoadRecord) string { return strconv.FormatInt(l.ID, 10) })
+	data := map[string]any{
+		"Copies": copies, "Own": min(own, most), "More": own > most, "Past": past, "Next": next, "Number": r.Query("number"),
+	}
 	if number := r.Query("number"); number != "" {
 		if err = l.findNumber(r, number, data); err != nil {
 			return ui.Page{}, err

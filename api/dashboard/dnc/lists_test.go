@@ -117,6 +117,23 @@ func TestRegistries(t *testing.T) {
 	}
 }
 
+// TestPastLoads checks that older loads are on further pages.
+func TestPastLoads(t *testing.T) {
+	h := dashtest.New(t)
+	h.Exec(t, `INSERT INTO list_loads (name, org_id, files, sha256, replaced, added, deleted, numbers, downloaded_at, loaded_by)
+		SELECT 'org_suppression', $1, ARRAY['list-' || n || '.csv'], '{}', false, 1, 0, n, now(), 'oscar@example.com' FROM generate_series(1, 26) n`, h.Acme)
+	b := h.SignIn(t, "vera")
+	first := b.Get("do-not-call")
+	_, rest, _ := strings.Cut(first.Body, `<nav class="more" aria-label="Pagination"><a class="button" href="`)
+	next, _, found := strings.Cut(rest, `#loads" rel="next">`)
+	if !found || !strings.Contains(first.Body, "list-26.csv") || strings.Contains(first.Body, "list-1.csv") {
+		t.Fatalf("the first page: %s", first.Text())
+	}
+	if last := b.Get(next); !strings.Contains(last.Body, "list-1.csv") || strings.Contains(last.Body, "list-2.csv") || strings.Contains(last.Body, `rel="next"`) {
+		t.Errorf("the last page: %s", last.Text())
+	}
+}
+
 // TestUploadsLeaveNoFiles checks that a rejected upload leaves no temporary file.
 func TestUploadsLeaveNoFiles(t *testing.T) {
 	h := dashtest.New(t)
