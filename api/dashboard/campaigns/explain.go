@@ -12,7 +12,7 @@ import (
 
 // A why explains whether a campaign dials.
 type why struct {
-	State  string // CSS class: good, due, busy or bad; good and due mean that it dials
+	State  string // CSS class: good, due, busy or bad; good and due mean that it dials or is done
 	Text   string
 	Action string // what the operator does next
 	Next   time.Time
@@ -86,7 +86,7 @@ func running(texts *ui.Texts, k campaigns.Campaign, p progress.Progress) why {
 	case k.Open:
 		return why{"busy", texts.T("campaigns.why.open"), texts.T("campaigns.why.open.action"), k.EndsAt}
 	default:
-		return why{"busy", texts.T("campaigns.why.completing"), "", time.Time{}}
+		return why{"good", texts.T("campaigns.why.completing"), "", time.Time{}}
 	}
 }
 

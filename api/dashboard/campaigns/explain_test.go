@@ -51,7 +51,7 @@ func TestExplain(t *testing.T) {
 		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"route_unavailable": 2}}, nil, "bad", "Calls do not get through on the trunk", time.Time{}},
 		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"provider_unavailable": 2}}, nil, "bad", "A provider of the agent is not responding", time.Time{}},
 		{campaigns.Running, progress.Progress{Holds: 2, HeldReasons: map[string]int{"too_many_failures": 2}}, nil, "bad", "A fault of Parley or a provider ended too many recent calls", time.Time{}},
-		{campaigns.Running, progress.Progress{}, nil, "busy", "All contacts were called.", time.Time{}},
+		{campaigns.Running, progress.Progress{}, nil, "good", "All contacts were called.", time.Time{}},
 	} {
 		got := explain(texts, campaigns.Campaign{Status: c.status}, c.p, c.blockers)
 		if got.State != c.state || !strings.Contains(got.Text, c.want) || !got.Next.Equal(c.next) {
