@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -117,11 +116,11 @@ func (s row) Direction() string {
 	return "outbound"
 }
 
-// shortCost returns the amount of a cost with four decimals; empty if nothing was charged.
+// shortCost returns the amount of a cost; empty if nothing was charged.
 func shortCost(raw json.RawMessage) string {
 	var c pricing.Cost
 	if json.Unmarshal(raw, &c) != nil || c.Amount == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.4f %s", float64(c.Amount)/1e9, c.Currency)
+	return ui.Amount(c.Amount.Units()) + " " + c.Currency
 }

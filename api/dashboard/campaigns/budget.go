@@ -69,13 +69,12 @@ func costOf(p progress.Progress) *cost {
 	}
 	c := &cost{Total: formatCost(p.Cost.Amount)}
 	if each := p.Cost.PerAnswered; each != nil {
-		c.Each = strconv.FormatFloat(each.Units(), 'f', 4, 64)
+		c.Each = formatCost(*each)
 	}
 	return c
 }
 
-// formatCost formats an amount with two decimals.
-func formatCost(a pricing.Amount) string { return strconv.FormatFloat(float64(a)/1e9, 'f', 2, 64) }
+func formatCost(a pricing.Amount) string { return ui.Amount(a.Units()) }
 
 func (c *Campaigns) askBudget(r *ui.Request) (ui.Page, error) {
 	k, err := c.API.Store.Get(r.Context(), r.DB(), r.Org(), r.ID(), false)

@@ -4,9 +4,9 @@ import (
 	"github.com/parley-voice/parley/control/pricing"
 )
 
-// cost returns a cost with every kind of item. Providers have the name.
+// cost returns a cost with every kind of item, of a call of a minute. Providers have the name.
 func cost(name string) pricing.Cost {
-	perMinute, perMillion := pricing.Round(0.0077), pricing.Round(50)
+	perMinute, perMillion, trunk := pricing.Round(0.0077), pricing.Round(50), pricing.Round(0.017137)
 	in, cached, out := pricing.Round(0.1), pricing.Round(0.01), pricing.Round(0.5)
 	model := pricing.Usage{
 		Serves: "llm", Provider: name, Model: name, Requests: 2, PromptTokens: 1840, CachedTokens: 1200, CompletionTokens: 61,
@@ -29,11 +29,9 @@ func cost(name string) pricing.Cost {
 			},
 		},
 		Trunk: &pricing.Trunk{
-			Seconds: 90, Amount: pricing.Round(0.017137),
-			Legs: []pricing.TrunkLeg{
-				{Leg: "callee", Seconds: 90, PerMinute: &perMinute, Amount: pricing.Round(0.017137)}, {Leg: "transfer", Seconds: 1},
-			},
+			Seconds: 61, Amount: trunk,
+			Legs: []pricing.TrunkLeg{{Leg: "callee", Seconds: 60, PerMinute: &trunk, Amount: trunk}, {Leg: "transfer", Seconds: 1}},
 		},
-		Unpriced: []pricing.Unpriced{{Serves: "tts", Provider: name}, {Serves: "trunk"}},
+		Unpriced: []pricing.Unpriced{{Serves: "tts", Provider: name, Model: "fallback"}, {Serves: "trunk"}},
 	}
 }

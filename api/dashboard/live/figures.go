@@ -136,8 +136,7 @@ func (f figures) Cost() number {
 	if f.Costed == 0 {
 		return none()
 	}
-	whole, cents, _ := strings.Cut(strconv.FormatFloat(float64(f.CostNano)/1e9, 'f', 2, 64), ".")
-	return f.linked(f.Costed, ui.Count(whole)+"."+cents, []string{"has", "cost"})
+	return f.linked(f.Costed, ui.Amount(float64(f.CostNano)/1e9), []string{"has", "cost"})
 }
 
 // ByOutcome are the numbers of calls by outcome.

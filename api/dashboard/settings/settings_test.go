@@ -59,7 +59,7 @@ func TestSettings(t *testing.T) {
 	}
 	b.Follow("settings/edit", form()...)
 	text := b.Get("settings").Text()
-	for _, want := range []string{"America/Chicago", "Mon Fri", "10:00 to 18:30", "30 days", "not screened", "12.5 USD", "300 USD"} {
+	for _, want := range []string{"America/Chicago", "Mon Fri", "10:00 to 18:30", "30 days", "not screened", "12.50 USD", "300.00 USD"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in %s", want, text)
 		}

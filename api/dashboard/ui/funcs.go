@@ -19,7 +19,8 @@ import (
 // funcs returns the functions of templates; view adds methods.
 func funcs(a assets, texts *Texts) template.FuncMap {
 	return template.FuncMap{
-		"asset": a.path, "count": Count, "ms": Milliseconds, "next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
+		"asset": a.path, "amount": Amount, "count": Count, "ms": Milliseconds,
+		"next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
 		"capitalize": Capitalize, "breakable": breakable, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
 		"sentence": Sentence, "complete": complete, "pretty": pretty, "dict": dict, "class": class, "deref": deref,
 		"t": texts.T, "plural": func(key string, n any) string { return texts.T(key, "count", n) },
@@ -70,6 +71,20 @@ func Count(v any) string {
 		b.WriteRune(d)
 	}
 	return b.String()
+}
+
+// Amount formats an amount of money in currency units: with two decimals, or with four if it is below one unit, as the
+// cost of a call is.
+func Amount(units float64) string {
+	digits := 2
+	switch {
+	case 0 < units && units < 0.00005:
+		return "<0.0001"
+	case 0 < units && units < 1:
+		digits = 4
+	}
+	whole, decimals, _ := strings.Cut(strconv.FormatFloat(units, 'f', digits, 64), ".")
+	return Count(whole) + "." + decimals
 }
 
 func span(texts *Texts, d time.Duration) string {

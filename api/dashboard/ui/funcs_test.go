@@ -26,6 +26,14 @@ func TestBreakable(t *testing.T) {
 	}
 }
 
+func TestAmount(t *testing.T) {
+	for units, want := range map[float64]string{0: "0.00", 1e-9: "<0.0001", 0.00005: "0.0001", 0.0251: "0.0251", 0.5: "0.5000", 1: "1.00", 12.345: "12.35", 1234567.8: "1,234,567.80"} {
+		if got := Amount(units); got != want {
+			t.Errorf("%g: %q, want %q", units, got, want)
+		}
+	}
+}
+
 func TestNamesAreApart(t *testing.T) {
 	if got := JoinNames([]string{"<b>", "حملة"}); got != "<bdi>&lt;b&gt;</bdi>, <bdi>حملة</bdi>" {
 		t.Errorf("%s", got)
