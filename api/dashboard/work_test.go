@@ -38,7 +38,7 @@ func status(t *testing.T, h *dashtest.Env, id string) string {
 	return shown.Status
 }
 
-// TestCampaignInBrowser uploads a list, maps columns, fixes a blocker, launches,
+// TestCampaignInBrowser uploads a list, maps columns, fixes a failed check, launches,
 // watches and pauses the campaign, and reads its report.
 func TestCampaignInBrowser(t *testing.T) {
 	h := dashtest.New(t)
@@ -247,7 +247,7 @@ func TestHangUpInBrowser(t *testing.T) {
 	b := h.Chrome(t)
 	b.SignIn("oscar")
 	b.Go("live")
-	b.Until("document.body.innerText.includes('No calls in progress')")
+	b.Until("document.body.innerText.includes('No active calls')")
 	admitter := &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store}
 	call, err := admitter.Place(t.Context(), h.Acme, admission.Order{Agent: "sales", To: "+12025550123"}, func(*db.Batch, control.Call) error { return nil })
 	if err != nil {
@@ -263,7 +263,7 @@ func TestHangUpInBrowser(t *testing.T) {
 	b.Run(`document.querySelector("#panel summary").click()`)
 	b.Until("document.querySelector('#panel .sure').open")
 	b.Press("Yes, hang up")
-	b.Until("document.body.innerText.includes('No calls in progress') && document.querySelector('#panel .state').textContent === 'ended'")
+	b.Until("document.body.innerText.includes('No active calls') && document.querySelector('#panel .state').textContent === 'ended'")
 	after, err := h.Dashboard.Store.Call(t.Context(), h.Acme, call.ID)
 	if err != nil || after.Status != control.Ended || after.Reason != "api_hangup" {
 		t.Errorf("the call is %s, %s, %v", after.Status, after.Reason, err)
