@@ -2,13 +2,17 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -90,19 +94,52 @@ func (s *Sender) send(ctx context.Context, e Endpoint, d delivery) (status int, 
 	return resp.StatusCode, retryAfter(resp.Header, s.now()), ""
 }
 
-// reason returns the text of an error without the URL, which may contain a token, and without the address of the resolver.
+// reason says why a request got no response. Of the URL, which may contain a token, it names the host and the port, and it
+// names no address that the host resolves to, nor that of the resolver.
 func reason(err error) string {
+	host, at := "the host", "the host"
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		if u, fault := url.Parse(request.URL); fault == nil && u.Hostname() != "" {
+			host = u.Hostname()
+			at = net.JoinHostPort(host, cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]))
+		}
+		err = request.Err
+	}
+	text := []rune(pipeline.Clean(explain(err, host, at))) // removes characters that the database rejects
+	return string(text[:min(len(text), 200)])
+}
+
+// explain is the text of reason for a host, and the host with its port.
+func explain(err error, host, at string) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {
-			return "the host is not found"
+			return "DNS has no address of " + host
 		}
-		return "the lookup of the host failed"
+		return "DNS lookup of " + host + " failed"
 	}
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		err = u.Err
+	if certificate, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return "TLS certificate of " + host + " not valid: " + strings.TrimPrefix(certificate.Err.Error(), "x509: ")
 	}
-	text := []rune(pipeline.Clean(err.Error())) // removes characters that the database rejects
-	return string(text[:min(len(text), 200)])
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
+		return "connection to " + at + " failed: " + number.Error()
+	}
+	op, opened := errors.AsType[*net.OpError](err)
+	late, timed := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, safedial.ErrNotPublic):
+		return "the address of " + host + " is not public"
+	case timed && late.Timeout() && !opened && errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("no response from %s within %.0f s", at, timeout.Seconds())
+	case timed && late.Timeout():
+		return fmt.Sprintf("no connection to %s within %.0f s", at, safedial.ConnectTimeout.Seconds())
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return at + " responds without TLS"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return at + " closed the connection without a response"
+	case opened:
+		return "connection to " + at + " failed: " + op.Err.Error()
+	}
+	return err.Error()
 }
 
 func (s *Sender) recordAttempt(ctx context.Context, e Endpoint, d delivery, v verdict, status int, fault string) error {

@@ -1,11 +1,20 @@
 package webhook
 
 import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -14,6 +23,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/parley-voice/parley/media"
+	"github.com/parley-voice/parley/pipeline/safedial"
 )
 
 func TestRetryDelay(t *testing.T) {
@@ -124,11 +134,66 @@ func TestErrorTextsAreStorable(t *testing.T) {
 	})
 }
 
-// TestReasonNamesNoResolver checks that a failed lookup does not tell the address of the resolver to customers.
-func TestReasonNamesNoResolver(t *testing.T) {
-	for want, missing := range map[string]bool{"the host is not found": true, "the lookup of the host failed": false} {
-		lookup := &net.DNSError{Err: "no such host", Name: "hooks.example.com", Server: "10.0.0.53:53", IsNotFound: missing}
-		err := &url.Error{Op: "Post", URL: "https://hooks.example.com/token", Err: &net.OpError{Op: "dial", Net: "tcp", Err: lookup}}
+// TestReason checks that the reasons name the host of the endpoint, neither another address nor the token in its URL.
+func TestReason(t *testing.T) {
+	lookup := func(missing bool) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "hooks.example.com", Server: "10.0.0.53:53", IsNotFound: missing}}
+	}
+	dialed := func(err error) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7)}, Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 8), Port: 443}, Err: err}
+	}
+	for want, err := range map[string]error{
+		"DNS has no address of hooks.example.com":                                                 lookup(true),
+		"DNS lookup of hooks.example.com failed":                                                  lookup(false),
+		"connection to hooks.example.com:443 failed: connection refused":                          dialed(os.NewSyscallError("connect", syscall.ECONNREFUSED)),
+		"connection to hooks.example.com:443 failed: connection reset by peer":                    fmt.Errorf("broken: %w", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}),
+		"connection to hooks.example.com:443 failed: tls: handshake failure":                      &net.OpError{Op: "remote error", Err: errors.New("tls: handshake failure")},
+		"no connection to hooks.example.com:443 within 10 s":                                      dialed(os.ErrDeadlineExceeded),
+		"no response from hooks.example.com:443 within 15 s":                                      context.DeadlineExceeded,
+		"the address of hooks.example.com is not public":                                          dialed(fmt.Errorf("10.0.0.8:443: %w", safedial.ErrNotPublic)),
+		"hooks.example.com:443 responds without TLS":                                              http.ErrSchemeMismatch,
+		"hooks.example.com:443 closed the connection without a response":                          io.EOF,
+		"TLS certificate of hooks.example.com not valid: certificate signed by unknown authority": &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}},
+	} {
+		if got := reason(&url.Error{Op: "Post", URL: "https://hooks.example.com/token", Err: err}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestReasonOfServers checks the reasons of what servers do.
+func TestReasonOfServers(t *testing.T) {
+	client := safedial.Rules{Anywhere: true}.Client()
+	t.Cleanup(client.CloseIdleConnections)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if c, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = c.Close()
+		}
+	}))
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	secure.StartTLS()
+	for _, s := range []*httptest.Server{plain, secure} {
+		t.Cleanup(s.Close)
+	}
+	at := plain.Listener.Addr().String()
+	stopped := httptest.NewServer(http.NotFoundHandler())
+	stopped.Close()
+	for target, want := range map[string]string{
+		stopped.URL:     "connection to " + stopped.Listener.Addr().String() + " failed: connection refused",
+		plain.URL:       at + " closed the connection without a response",
+		"https://" + at: at + " responds without TLS",
+		secure.URL:      "TLS certificate of 127.0.0.1 not valid: certificate signed by unknown authority",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, target, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(r)
+		if err == nil {
+			resp.Body.Close()
+			t.Fatalf("%s responds %d", target, resp.StatusCode)
+		}
 		if got := reason(err); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -15,6 +15,9 @@ import (
 	"time"
 )
 
+// ConnectTimeout is the maximum time to open a connection, and that of its TLS handshake.
+const ConnectTimeout = 10 * time.Second
+
 // ErrNotPublic is the error of a blocked connection.
 var ErrNotPublic = errors.New("the address is not public")
 
@@ -94,7 +97,7 @@ func (r Rules) Client() *http.Client {
 	return &http.Client{
 		Timeout: r.Timeout,
 		Transport: &http.Transport{
-			DialContext: r.Dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true,
+			DialContext: r.Dial, TLSHandshakeTimeout: ConnectTimeout, ForceAttemptHTTP2: true,
 			HTTP2: &http.HTTP2Config{
 				SendPingTimeout: 2 * time.Second,
 				PingTimeout:     time.Second,
@@ -107,7 +110,7 @@ func (r Rules) Client() *http.Client {
 
 // Dial opens a connection to a public address, or to another address that the rules allow.
 func (r Rules) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second, Resolver: r.Resolver}
+	d := &net.Dialer{Timeout: ConnectTimeout, KeepAlive: 15 * time.Second, Resolver: r.Resolver}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || !r.Anywhere && !r.Allows(host, port) {
 		d.Control = check // receives the resolved address, so DNS rebinding cannot bypass the check

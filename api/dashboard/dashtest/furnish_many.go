@@ -51,7 +51,7 @@ func (h *Env) FurnishMany(t *testing.T) map[string]string {
 		FROM generate_series(1, 40) g`, names)
 	h.Exec(t, `INSERT INTO webhook_deliveries (id, endpoint_id, call_id, type, payload, state, tries, next_at, created_at, last_status, last_error, settled_at, org_id)
 		SELECT 'evt_01M820ZG2Y1VTG38CEQ47' || lpad((121 - g)::text, 5, '0'), endpoint_id, 'call_' || (29 + g), type, payload, (ARRAY['pending', 'delivered', 'dead'])[1 + g % 3], g % 12, now(), created_at - g * interval '1 minute',
-			CASE WHEN g % 3 = 1 THEN 200 WHEN g % 6 = 2 THEN 502 END, CASE WHEN g % 6 IN (3, 5) THEN 'dial tcp 203.0.113.' || g || ':443: connect: connection refused' ELSE '' END, now(), org_id FROM webhook_deliveries, generate_series(1, 120) g WHERE id = 'evt_1'`)
+			CASE WHEN g % 3 = 1 THEN 200 WHEN g % 6 = 2 THEN 502 END, CASE WHEN g % 6 IN (3, 5) THEN 'connection to hooks.example.com:443 failed: connection refused' ELSE '' END, now(), org_id FROM webhook_deliveries, generate_series(1, 120) g WHERE id = 'evt_1'`)
 	h.Exec(t, `INSERT INTO audit_log (org_id, operator_id, who, address, action, object, after, at)
 		SELECT $2, '', 'konstantin.konstantinopolsky+' || g || '@operations.example.com', '2001:db8:85a3::8a2e:370:' || g, (ARRAY['campaign.launch', 'key.create', 'agent.edit', 'trunk.edit', 'suppression.add'])[1 + g % 5],
 			($1::text[])[1 + g % 8], jsonb_build_object('name', ($1::text[])[1 + g % 8]), now() - (121 - g) * interval '7 hours' FROM generate_series(1, 120) g`, names, h.Acme)
