@@ -238,8 +238,14 @@ func TestPauseAll(t *testing.T) {
 		t.Error("the button on the Live page is missing, or a viewer has it")
 	}
 	ask := b.Get("campaigns/pause")
-	if text := ask.Text(); !strings.Contains(text, "2 campaigns will be paused.") || !strings.Contains(text, "1 scheduled campaign will still start: tomorrow") {
+	if text := ask.Text(); !strings.Contains(text, "2 campaigns will be paused.") || !strings.Contains(text, "1 scheduled campaign will still start: tomorrow") || !strings.Contains(text, "1 call is active.") {
 		t.Errorf("%s", text)
+	}
+	if crumb := `<li><a href="` + b.URL("campaigns") + `">Campaigns</a>`; !strings.Contains(ask.Body, crumb) {
+		t.Error("the page belongs to Campaigns in the menu only")
+	}
+	if n := strings.Count(ask.Body, `class="button first"`) + strings.Count(ask.Body, `class="button danger"`); n != 1 {
+		t.Errorf("%d primary buttons", n)
 	}
 	copied("late", "running")
 	listed := regexp.MustCompile(`name="listed" value="([^"]*)"`).FindStringSubmatch(ask.Body)[1]

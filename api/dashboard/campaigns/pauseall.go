@@ -45,7 +45,7 @@ func (c *Campaigns) askPauseAll(r *ui.Request) (ui.Page, error) {
 	}
 	return ui.Page{
 		Template: "pauseall.html", Title: r.Texts.T("campaigns.pause_all.title"),
-		Crumbs: []ui.Link{{Label: r.Texts.T("campaigns.link.live"), Path: "live"}}, Data: p,
+		Crumbs: crumbs(r.Texts), Data: p,
 	}, err
 }
 
