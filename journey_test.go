@@ -152,7 +152,7 @@ func TestDashboardCampaign(t *testing.T) {
 		page = plain(ada.get("campaigns/" + id))
 		return strings.Contains(page, "Answered by a person 1") && strings.Contains(page, "Busy 1") && strings.Contains(page, "1 Completed")
 	})
-	if !strings.Contains(page, "Waiting for the next attempt") || !strings.Contains(page, "2 of 200 calls in the last minute") {
+	if !strings.Contains(page, "Waiting for the next attempt") || !strings.Contains(page, "2 calls in the last minute; requested: 200 per minute") {
 		t.Errorf("the page says %s", page)
 	}
 	if calls := plain(ada.get("calls?campaign_id=" + id + "&status=ended")); !strings.Contains(calls, "77012345671") || strings.Contains(calls, "77012345672") {

@@ -90,7 +90,7 @@ func TestCampaignInBrowser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.Until("document.querySelector('#h-pace').textContent.includes('2 of 20 calls in the last minute')") // without a reload
+	b.Until("document.querySelector('#h-pace').textContent.includes('2 calls in the last minute; requested: 20 per minute')") // without a reload
 	b.Until("document.querySelector('#h-outcomes')?.nextElementSibling.textContent.includes('Answered by a person')")
 	list(`INSERT INTO contact_attempts (contact_id, n, org_id, campaign_id, number, call_id, began_at)
 		SELECT id, 2, org_id, campaign_id, number, 'call_y', now() FROM contacts WHERE org_id = $1 ORDER BY id LIMIT 1`)
