@@ -21,6 +21,18 @@ func readTexts(t *testing.T) *ui.Texts {
 	return texts
 }
 
+// TestFunnelBars checks that the bar of a step shows the share that its text says.
+func TestFunnelBars(t *testing.T) {
+	steps := funnel(readTexts(t), progress.Counters{Contacts: 400, Attempts: 240, InProgress: 40, Answered: 50}, 100, 40, 30, "cmp_1")
+	for i, want := range []struct{ share, width string }{
+		{"", "1000.0"}, {"25.0% of 400 contacts, 240 calls", "250.0"}, {"25.0% of 200 ended calls", "250.0"}, {"75.0% of 40 calls with a known result", "750.0"},
+	} {
+		if s := steps[i]; s.Share != want.share || !strings.Contains(string(s.Meter), `class="all" x="0" y="0" width="`+want.width+`"`) {
+			t.Errorf("%s: %q, %s", s.Label, s.Share, s.Meter)
+		}
+	}
+}
+
 // TestExplain checks that the text names the reason why a campaign is not dialing.
 func TestExplain(t *testing.T) {
 	texts := readTexts(t)

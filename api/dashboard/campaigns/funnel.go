@@ -13,33 +13,33 @@ import (
 	"github.com/parley-voice/parley/campaigns/progress"
 )
 
-// A stage is one step of the funnel: a number, the share of the step before, and the page of what it counts.
+// A stage is one step of the funnel: a number, its share of Of, and the page of what it counts.
 type stage struct {
 	Label, Share, Path string
-	N                  int
-	Meter              template.HTML
+	N, Of              int
+	Meter              template.HTML // draws the share
 }
 
 func funnel(texts *ui.Texts, c progress.Counters, tried, known, successful int, id string) []stage {
 	calls, ended := "calls?campaign_id="+id, c.Attempts-c.InProgress
 	all := []stage{
-		{Label: texts.T("campaigns.link.contacts"), N: c.Contacts, Path: "campaigns/" + id + "/contacts"},
+		{Label: texts.T("campaigns.link.contacts"), N: c.Contacts, Of: c.Contacts, Path: "campaigns/" + id + "/contacts"},
 		{
-			Label: texts.T("campaigns.funnel.dialed"), N: tried, Path: calls + "&outcome=dialed",
+			Label: texts.T("campaigns.funnel.dialed"), N: tried, Of: c.Contacts, Path: calls + "&outcome=dialed",
 			Share: share(texts, tried, c.Contacts, texts.T("campaigns.funnel.of_contacts", "count", c.Contacts)) + ", " +
 				texts.T("ui.count.calls", "count", c.Attempts),
 		},
 		{
-			Label: texts.T("campaigns.funnel.answered"), N: c.Answered, Path: calls + "&outcome=answered",
+			Label: texts.T("campaigns.funnel.answered"), N: c.Answered, Of: ended, Path: calls + "&outcome=answered",
 			Share: share(texts, c.Answered, ended, texts.T("campaigns.funnel.of_ended_calls", "count", ended)),
 		},
 		{
-			Label: texts.T("campaigns.funnel.success"), N: successful, Path: calls + "&success=yes",
+			Label: texts.T("campaigns.funnel.success"), N: successful, Of: known, Path: calls + "&success=yes",
 			Share: share(texts, successful, known, texts.T("campaigns.funnel.of_known_success", "count", known)),
 		},
 	}
 	for i := range all {
-		all[i].Meter = chart.Meter(all[i].Label, min(all[i].N, c.Contacts), max(1, c.Contacts))
+		all[i].Meter = chart.Meter(all[i].Label, all[i].N, all[i].Of)
 		if all[i].N == 0 {
 			all[i].Path = ""
 		}
