@@ -78,7 +78,7 @@ func (a Agents) talk(r *ui.Request) error {
 	if invalid, ok := errors.AsType[*ui.InvalidError](err); ok {
 		text, named := strings.CutPrefix(invalid.Text(), "variable.")
 		if !named {
-			text = ui.Sentence(text)
+			text = r.Texts.Sentence(text)
 		}
 		response.JSON(r.Writer, http.StatusUnprocessableEntity, map[string]string{"message": text})
 		return nil

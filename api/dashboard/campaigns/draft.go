@@ -250,7 +250,7 @@ func retries(r *ui.Request, s *campaigns.Spec) error {
 		if s.Strategy != "" {
 			field = "rules"
 		}
-		return ui.Invalid(field, strings.TrimPrefix(err.Error(), retry.ErrConfig.Error()+": ")+".")
+		return ui.Invalid(field, strings.TrimPrefix(err.Error(), retry.ErrConfig.Error()+": "))
 	}
 	return nil
 }
@@ -298,7 +298,7 @@ func (c *Campaigns) make(r *ui.Request, order service.CreateRequest, slot *idemp
 	if upload != "" {
 		f, shut, fault := c.openUpload(r)
 		if gone, ok := errors.AsType[*ui.ProblemError](fault); ok { // keeps the form
-			return ui.Result{}, ui.Invalid("", gone.Title+". "+gone.Text)
+			return ui.Result{}, ui.Invalid("", r.Texts.Complete(gone.Title)+" "+gone.Text)
 		}
 		if fault != nil {
 			return ui.Result{}, fault
@@ -366,7 +366,7 @@ func refused(texts *ui.Texts, err error) error {
 		control.CodeBindingIncomplete: texts.T("campaigns.draft.refused.binding"),
 	}[control.CodeOf(err)]
 	if text == "" {
-		text = ui.ErrorText(err) + "."
+		text = ui.ErrorText(err)
 	}
 	return ui.Invalid(at, text)
 }

@@ -3,7 +3,6 @@ package campaigns
 import (
 	"fmt"
 	"html/template"
-	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/api/dashboard/chart"
@@ -107,5 +106,5 @@ func forecastText(texts *ui.Texts, x progress.Forecast, now time.Time, dates ui.
 	if key := "campaigns.limit." + x.Why; texts.Has(key + ".text") {
 		why = texts.Label(key, "text")
 	}
-	return strings.TrimSuffix(texts.T("campaigns.forecast.unknown", "reason", lower(why)), ".") + "."
+	return texts.T("campaigns.forecast.unknown", "reason", lower(why))
 }

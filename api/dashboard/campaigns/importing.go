@@ -88,15 +88,16 @@ func (c *Campaigns) importing(r *ui.Request) (ui.Page, error) {
 
 // failureText says why the campaign or its list was not created.
 func failureText(texts *ui.Texts, i uploads.Import) string {
-	text := i.Message + "."
+	text := i.Message
 	if i.Code != "" {
 		err := refused(texts, control.Refuse(control.Code(i.Code), i.Message))
 		if invalid, ok := errors.AsType[*ui.InvalidError](err); ok {
 			text = invalid.Error()
 		} else {
-			text = ui.ErrorText(err) + "."
+			text = ui.ErrorText(err)
 		}
 	}
+	text = texts.Complete(text)
 	if i.State == uploads.Done {
 		return texts.T("campaigns.importing.not_imported", "reason", text)
 	}

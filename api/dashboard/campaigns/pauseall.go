@@ -104,16 +104,16 @@ func pausedText(
 		}
 	}
 	var all []string
-	add := func(text string, which []campaigns.Campaign) {
+	add := func(key string, which []campaigns.Campaign) {
 		if len(which) > 0 {
-			all = append(all, text+" "+nameList(texts, which)+".")
+			all = append(all, texts.T(key, "names", nameList(texts, which)))
 		}
 	}
 	if len(done.Paused) > 0 {
 		all = append(all, texts.T("campaigns.pause_all.notice", "campaigns", texts.T("ui.count.campaigns", "count", len(done.Paused))))
 	}
 	all = append(all, active)
-	add(texts.T("campaigns.pause_all.also"), since)
+	add("campaigns.pause_all.also", since)
 	for i, f := range done.Failed {
 		if i == maxNamed {
 			all = append(all, texts.T("campaigns.pause_all.not_paused_more", "campaigns",
@@ -122,8 +122,8 @@ func pausedText(
 		}
 		all = append(all, texts.T("campaigns.pause_all.not_paused", "name", f.Campaign.Name, "reason", failure(texts, f.Err)))
 	}
-	add(texts.T("campaigns.pause_all.still_running"), done.Left)
-	add(texts.T("campaigns.pause_all.still_scheduled"), scheduled)
+	add("campaigns.pause_all.still_running", done.Left)
+	add("campaigns.pause_all.still_scheduled", scheduled)
 	return strings.Join(all, " "), len(done.Failed)+len(done.Left) > 0
 }
 

@@ -178,7 +178,7 @@ func (l *Live) carrierStep(r *ui.Request, s setup) step {
 	p.Buttons = []ui.Link{{Label: r.Texts.T("live.start.carrier.check"), Path: "start/carrier"}}
 	if len(reasons) > 0 {
 		p.Text = r.Texts.T("live.start.carrier.unusable", "trunk", s.trunks[0].Name)
-		p.fail(ui.Sentence(strings.Join(reasons, "; ")))
+		p.fail(r.Texts.Sentence(strings.Join(reasons, "; ")))
 	}
 	return p
 }
@@ -200,13 +200,13 @@ func (l *Live) providerStep(r *ui.Request, s setup) (step, error) {
 	engines := s.draft
 	engines.Tools = nil // tools are not part of this step
 	if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), engines); err != nil {
-		p.fail(ui.Sentence(err.Error()))
+		p.fail(r.Texts.Sentence(err.Error()))
 		return p, nil
 	}
 	tested, err := l.Checks.Tested(r.Context(), r.DB(), r.Org(), s.draft)
 	switch found := l.Agents.Warnings(r.Org(), engines); {
 	case len(found) > 0:
-		p.fail(ui.Sentence(strings.Join(found, "; ")))
+		p.fail(r.Texts.Sentence(strings.Join(found, "; ")))
 	case tested || s.answered:
 		p.State = stepDone
 	}
@@ -228,7 +228,7 @@ func (l *Live) agentStep(r *ui.Request, s setup) step {
 		p.Links = append([]ui.Link{publish}, p.Links...)
 		if l.Agents != nil {
 			if err := l.Agents.Check(r.Context(), r.DB(), r.Org(), s.draft); err != nil {
-				p.fail(ui.Sentence(err.Error()))
+				p.fail(r.Texts.Sentence(err.Error()))
 			}
 		}
 		return p

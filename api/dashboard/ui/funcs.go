@@ -22,7 +22,7 @@ func funcs(a assets, texts *Texts) template.FuncMap {
 		"asset": a.path, "amount": Amount, "count": Count, "ms": Milliseconds,
 		"next": func(n int) int { return n + 1 }, "number": FormatNumber, "names": JoinNames,
 		"capitalize": Capitalize, "breakable": breakable, "join": func(sep string, all []string) string { return strings.Join(all, sep) },
-		"sentence": Sentence, "complete": complete, "pretty": pretty, "dict": dict, "class": class, "deref": deref,
+		"sentence": texts.Sentence, "complete": texts.Complete, "pretty": pretty, "dict": dict, "class": class, "deref": deref,
 		"t": texts.T, "plural": func(key string, n any) string { return texts.T(key, "count", n) },
 		"label":    func(prefix string, code any) string { return texts.Label(prefix, fmt.Sprint(code)) },
 		"span":     func(d time.Duration) string { return span(texts, d) },

@@ -300,9 +300,6 @@ func labelled(key, reason string) string {
 // Invalid rejects a form because of a field, or as a whole with field "".
 func Invalid(field string, reason any) error {
 	text := Capitalize(fmt.Sprint(reason))
-	if last, _ := utf8.DecodeLastRuneInString(text); unicode.IsLetter(last) || unicode.IsDigit(last) {
-		text += "."
-	}
 	if field == "" {
 		return &InvalidError{Message: text}
 	}
@@ -343,17 +340,6 @@ func (r *Request) RequiresCodes() bool { return r.frame.RequireCodes }
 func Capitalize(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
 	return string(unicode.ToUpper(first)) + s[size:]
-}
-
-// Sentence returns a text with its first letter in upper case and a mark at its end.
-func Sentence(text string) string { return Capitalize(complete(text)) }
-
-// complete returns a text with a mark at its end.
-func complete(text string) string {
-	if last, _ := utf8.DecodeLastRuneInString(text); text == "" || strings.ContainsRune(".?…", last) {
-		return text
-	}
-	return text + "."
 }
 
 // wait returns how long to wait: whole minutes, rounded up, if it is longer than one.

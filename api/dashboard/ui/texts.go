@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/text/feature/plural"
@@ -168,6 +170,17 @@ func (t *Texts) T(key string, args ...any) string {
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
 }
+
+// Complete returns a text with a mark at its end: its own, or that of the language.
+func (t *Texts) Complete(text string) string {
+	if last, _ := utf8.DecodeLastRuneInString(text); text == "" || last == '…' || unicode.Is(unicode.STerm, last) {
+		return text
+	}
+	return t.T("ui.sentence", "text", text)
+}
+
+// Sentence returns a complete text with its first letter in upper case.
+func (t *Texts) Sentence(text string) string { return Capitalize(t.Complete(text)) }
 
 // Label returns the text PREFIX.CODE. Without one it returns the code with spaces for underscores: a newer server may have
 // written it.

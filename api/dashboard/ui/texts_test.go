@@ -39,6 +39,24 @@ func TestPluralForms(t *testing.T) {
 	}
 }
 
+// TestMarks checks that a sentence ends with the mark of the language, and with one mark only.
+func TestMarks(t *testing.T) {
+	chinese, err := readTranslation("zh: {ui.sentence: '{text}。'}", "zh: {}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"": "", "线路忙": "线路忙。", "线路忙。": "线路忙。", "line busy!": "line busy!", "Line busy?": "Line busy?", "busy…": "busy…", "busy": "busy。", "उपलब्ध।": "उपलब्ध।",
+	} {
+		if got := chinese.Complete(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if got := chinese.Sentence("busy."); got != "Busy." {
+		t.Error(got)
+	}
+}
+
 // TestValuesAreKept checks that a value is not read as a placeholder, and that digits of a text are not formatted.
 func TestValuesAreKept(t *testing.T) {
 	w, err := ReadTexts(nil)

@@ -85,7 +85,7 @@ func (w Webhooks) test(r *ui.Request) (ui.Result, error) {
 	switch {
 	case fault != nil:
 		_, why, _ := strings.Cut(fault.Error(), ": ")
-		return ui.Result{To: to, Notice: ui.Sentence(r.Texts.T("webhooks.test.failed", "reason", why)), Failed: true}, nil
+		return ui.Result{To: to, Notice: r.Texts.Complete(r.Texts.T("webhooks.test.failed", "reason", why)), Failed: true}, nil
 	case status < 200 || status > 299:
 		return ui.Result{
 			To:     to,
