@@ -33,18 +33,19 @@ func answers(status, what string, example any) map[string]*huma.Response {
 	return map[string]*huma.Response{status: success(what, example)}
 }
 
-func pathID(example string) []*huma.Param {
-	return []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: example}}
+func pathID(of, example string) []*huma.Param {
+	return []*huma.Param{{
+		Name: "id", In: "path", Required: true, Description: "ID of the " + of, Schema: &huma.Schema{Type: huma.TypeString}, Example: example,
+	}}
 }
 
 // pageParams are the parameters of a list. byOrg adds organization_id.
 func pageParams(byOrg bool) []*huma.Param {
-	all := []*huma.Param{
-		{Name: "limit", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: 50}},
-		{Name: "cursor", In: "query", Schema: &huma.Schema{Type: huma.TypeString}},
-	}
+	all := pages(50, false)
 	if byOrg {
-		all = append(all, &huma.Param{Name: "organization_id", In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Example: orgID})
+		org := filter("organization_id", "Only those of this organization")
+		org.Example = orgID
+		all = append(all, org)
 	}
 	return all
 }
@@ -85,10 +86,10 @@ func organizationPaths() map[string]*huma.PathItem {
 			}, map[int]string{413: "request_too_large", 422: "invalid_request"}),
 		},
 		"/v1/admin/organizations/{id}": {Get: administration(&huma.Operation{
-			OperationID: "get-organization", Summary: "Read an organization", Parameters: pathID(orgID),
+			OperationID: "get-organization", Summary: "Read an organization", Parameters: pathID("organization", orgID),
 			Responses: answers("200", "The organization", org),
 		}, noObject()), Patch: administration(&huma.Operation{
-			OperationID: "change-organization", Summary: "Choose the market rules of an organization's campaigns", Parameters: pathID(orgID),
+			OperationID: "change-organization", Summary: "Choose the market rules of an organization's campaigns", Parameters: pathID("organization", orgID),
 			RequestBody: bodyOf("OrganizationChange", map[string]any{"market": "us"}), Responses: answers("200", "The organization", org),
 		}, noBody())},
 		"/v1/admin/market-packages": {Get: administration(&huma.Operation{
@@ -126,15 +127,15 @@ func keyPaths() map[string]*huma.PathItem {
 		},
 		"/v1/admin/keys/{id}": {
 			Get: administration(&huma.Operation{
-				OperationID: "get-key", Summary: "Read an API key", Parameters: pathID(keyID), Responses: answers("200", "The key", key),
+				OperationID: "get-key", Summary: "Read an API key", Parameters: pathID("key", keyID), Responses: answers("200", "The key", key),
 			}, noObject()),
 			Patch: administration(&huma.Operation{
-				OperationID: "change-key", Summary: "Change a key's rate limit. It applies from the next request", Parameters: pathID(keyID),
+				OperationID: "change-key", Summary: "Change a key's rate limit. It applies from the next request", Parameters: pathID("key", keyID),
 				RequestBody: bodyOf("KeyChange", map[string]any{"rate_limit": "off"}), Responses: answers("200", "The key", key),
 			}, noBody()),
 		},
 		"/v1/admin/keys/{id}/revoke": {Post: administration(&huma.Operation{
-			OperationID: "revoke-key", Summary: "Revoke a key. All later requests with it are refused", Parameters: pathID(keyID),
+			OperationID: "revoke-key", Summary: "Revoke a key. All later requests with it are refused", Parameters: pathID("key", keyID),
 			Responses: answers("200", "The key", revoked),
 		}, noObject())},
 	}
@@ -161,7 +162,7 @@ func webhookPaths() map[string]*huma.PathItem {
 			}, noBody()),
 		},
 		"/v1/admin/webhooks/{id}": {Delete: administration(&huma.Operation{
-			OperationID: "remove-webhook", Summary: "Remove an endpoint and its pending deliveries", Parameters: pathID(hookID),
+			OperationID: "remove-webhook", Summary: "Remove an endpoint and its pending deliveries", Parameters: pathID("endpoint", hookID),
 			Responses: answers("200", "The removed endpoint", hook),
 		}, noObject())},
 	}

@@ -9,7 +9,7 @@ import (
 const id = "call_06C9T2Q8VJ3M5N7P1R4S6W8X0Z"
 
 func callPaths() map[string]*huma.PathItem {
-	one := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: id}}
+	one := pathID("call", id)
 	missing := map[int]string{404: "call_not_found"}
 	return map[string]*huma.PathItem{
 		"/v1/calls/phone": {Post: &huma.Operation{
@@ -85,20 +85,56 @@ func createWeb() *huma.Operation {
 	}
 }
 
+// several ends the description of a filter with several values.
+const several = "; up to 100 values, comma-separated or repeated"
+
 func filters() []*huma.Param {
-	text, number := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeNumber}
-	var all []*huma.Param
-	add := func(s *huma.Schema, names ...string) {
-		for _, n := range names {
-			all = append(all, &huma.Param{Name: n, In: "query", Schema: s})
-		}
+	return append([]*huma.Param{
+		filter("status", "queued, ringing, ongoing, ended or failed"+several),
+		filter("call_type", "phone or web"+several),
+		filter("agent_id", "Names of agents"+several),
+		filter("campaign_id", "IDs of campaigns"+several),
+		filter("contact_id", "IDs of contacts"+several),
+		filter("import_id", "IDs of imports of contacts"+several),
+		filter("trunk_id", "IDs of trunks"+several),
+		filter("route_id", "IDs of subgroups"+several),
+		filter("to_number", "Called number, in any notation"),
+		filter("from_number", "Caller number, in any notation"),
+		filter("disconnection_reason", "Why the call ended: callee_hangup, agent_hangup, api_hangup, transferred, voicemail_reached, "+
+			"voicemail_dropped, ivr_reached, inactivity, max_duration, media_timeout, agent_error, shutdown, node_lost, never_joined, "+
+			"no_answer, busy, declined, invalid_number, blocked, route_error, auth_failed, congestion, cancelled, queue_expired, "+
+			"dnc_blocked, caller_number_unavailable, frequency_blocked, window_closed, internal_error, provider_not_configured, "+
+			"unknown_after_restart or redirect_refused"+several),
+		filter("answered_by", "human, voicemail, ivr, fax or unknown"+several),
+		filter("external_id", "external_id of rows of a contact list"+several),
+		number("created_after", "Only calls created after this time, in epoch seconds"),
+		number("created_before", "Only calls created before this time, in epoch seconds"),
+		number("min_duration_s", "Shortest duration of the conversation, in seconds"),
+		number("max_duration_s", "Longest duration of the conversation, in seconds"),
+	}, pages(50, true)...)
+}
+
+// filter is a parameter of the query that is a text.
+func filter(name, description string) *huma.Param {
+	return &huma.Param{Name: name, In: "query", Description: description, Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
+// number is a parameter of the query that is a number of at least 0.
+func number(name, description string) *huma.Param {
+	return &huma.Param{Name: name, In: "query", Description: description, Schema: &huma.Schema{Type: huma.TypeNumber, Minimum: new(0.0)}}
+}
+
+// pages are the parameters that select a page of a list.
+func pages(usual int, ordered bool) []*huma.Param {
+	limit := &huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: usual}
+	all := []*huma.Param{
+		{Name: "limit", In: "query", Description: "Maximum number of items of the page", Schema: limit},
+		filter("cursor", "next_cursor of the page before; valid for the same filters only"),
 	}
-	add(text, "status", "call_type", "agent_id", "campaign_id", "contact_id", "import_id", "trunk_id", "route_id",
-		"to_number", "from_number", "disconnection_reason", "answered_by", "external_id")
-	add(number, "created_after", "created_before", "min_duration_s", "max_duration_s")
-	add(&huma.Schema{Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: 50}, "limit")
-	add(&huma.Schema{Type: huma.TypeString, Enum: []any{"asc", "desc"}, Default: "desc"}, "order")
-	add(text, "cursor")
+	if ordered {
+		order := &huma.Schema{Type: huma.TypeString, Enum: []any{"asc", "desc"}, Default: "desc"}
+		all = append(all, &huma.Param{Name: "order", In: "query", Description: "By the time of creation: desc begins with the newest", Schema: order})
+	}
 	return all
 }
 

@@ -1,9 +1,6 @@
 package openapi
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/danielgtaylor/huma/v2"
 )
 
@@ -13,7 +10,7 @@ const (
 )
 
 func campaignPaths() map[string]*huma.PathItem {
-	one := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: campaignID}}
+	one := pathID("campaign", campaignID)
 	missing := map[int]string{404: "campaign_not_found"}
 	move := func(id, summary, description string, codes string) *huma.PathItem {
 		return movePath(one, id, summary, description, codes)
@@ -74,7 +71,7 @@ func campaignPaths() map[string]*huma.PathItem {
 		"/v1/campaigns/{id}/budget": budgetPath(one),
 		"/v1/imports/{id}": {Get: &huma.Operation{
 			OperationID: "get-import", Tags: []string{"campaigns"}, Summary: "Read an import",
-			Parameters: []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: importID}},
+			Parameters: pathID("import", importID),
 			Responses:  refusals(map[string]*huma.Response{"200": success("The list", listOfRows())}, map[int]string{404: "import_not_found"}),
 		}},
 	})
@@ -99,18 +96,15 @@ func budgetPath(one []*huma.Param) *huma.PathItem {
 }
 
 func campaignFilters() []*huma.Param {
-	text, number := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeNumber}
-	var all []*huma.Param
-	schemas := map[string]*huma.Schema{
-		"status": text, "agent_id": text, "created_via": text, "classification": text, "name": text, "cursor": text,
-		"created_after": number, "created_before": number,
-		"limit": {Type: huma.TypeInteger, Minimum: new(1.0), Maximum: new(100.0), Default: 20},
-		"order": {Type: huma.TypeString, Enum: []any{"asc", "desc"}, Default: "desc"},
-	}
-	for _, name := range slices.Sorted(maps.Keys(schemas)) { // the document is the same at each start
-		all = append(all, &huma.Param{Name: name, In: "query", Schema: schemas[name]})
-	}
-	return all
+	return append([]*huma.Param{
+		filter("status", "draft, scheduled, running, paused, completed or cancelled"+several),
+		filter("agent_id", "Name of the agent"),
+		filter("created_via", "api, dashboard, command or system"),
+		filter("classification", "marketing, servicing or debt_collection"),
+		filter("name", "Beginning of the name"),
+		number("created_after", "Only campaigns created at this time or later, in epoch seconds"),
+		number("created_before", "Only campaigns created before this time, in epoch seconds"),
+	}, pages(20, true)...)
 }
 
 func shortCampaign() map[string]any {

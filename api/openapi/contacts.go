@@ -52,14 +52,17 @@ func contactPaths(one []*huma.Param, missing map[int]string) map[string]*huma.Pa
 		}},
 		"/v1/imports/{id}/report": {Get: &huma.Operation{
 			OperationID: "import-report", Tags: []string{"campaigns"}, Summary: "Download the result of each row of an import",
-			Parameters: []*huma.Param{
-				{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}, Example: importID},
-				{Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"csv", "xlsx"}, Default: "csv"}},
-				{
-					Name: "only", In: "query", Description: "Only rows on a do-not-call list",
+			Parameters: append(
+				pathID("import", importID),
+				&huma.Param{
+					Name: "format", In: "query", Description: "Format of the file",
+					Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"csv", "xlsx"}, Default: "csv"},
+				},
+				&huma.Param{
+					Name: "only", In: "query", Description: "dnc_match: only rows on a do-not-call list",
 					Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"dnc_match"}},
 				},
-			},
+			),
 			Responses: refusals(map[string]*huma.Response{"200": file()}, map[int]string{
 				404: "import_not_found", 409: "dnc_screen_required", 422: "report_format_invalid, report_filter_invalid",
 			}),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/parley-voice/parley/api/calls"
 	"github.com/parley-voice/parley/api/schema"
 )
 
@@ -59,6 +60,7 @@ func TestDocumentIsValid(t *testing.T) {
 		for _, tag := range doc["tags"].([]any) {
 			tags[tag.(map[string]any)["name"].(string)] = true
 		}
+		fields(t, doc)
 		ids := map[any]string{}
 		operations(t, doc, func(name, path string, _, op map[string]any) {
 			id := op["operationId"]
@@ -89,8 +91,8 @@ func parameters(t *testing.T, name, path string, op map[string]any) {
 	for _, p := range all {
 		p := p.(map[string]any)
 		key := fmt.Sprint(p["in"], p["name"])
-		if seen[key] || p["schema"] == nil {
-			t.Errorf("%s: parameter %s is duplicate or has no schema", name, key)
+		if seen[key] || p["schema"] == nil || p["description"] == nil {
+			t.Errorf("%s: parameter %s is duplicate, or has no schema or description", name, key)
 		}
 		seen[key] = true
 		if p["in"] == "path" {
@@ -102,6 +104,23 @@ func parameters(t *testing.T, name, path string, op map[string]any) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%s has the path parameters %v", name, got)
+	}
+}
+
+// fields checks that every member of a request body is described.
+func fields(t *testing.T, doc map[string]any) {
+	t.Helper()
+	n := 0
+	for name, s := range doc["components"].(map[string]any)["schemas"].(map[string]any) {
+		properties, _ := s.(map[string]any)["properties"].(map[string]any)
+		for field, p := range properties {
+			if n++; p.(map[string]any)["description"] == nil && !strings.HasSuffix(name, "Error") {
+				t.Errorf("%s: %s has no description", name, field)
+			}
+		}
+	}
+	if n < 60 {
+		t.Errorf("%d fields", n)
 	}
 }
 
@@ -190,6 +209,17 @@ func TestExamplesFit(t *testing.T) {
 	for name := range maps.Keys(set.Registry().Map()) {
 		if !strings.Contains(string(d.JSON), `#/components/schemas/`+name+`"`) {
 			t.Errorf("nothing refers to %s", name)
+		}
+	}
+}
+
+// TestFiltersNameTheirValues checks that the filters of calls name all values that the API accepts.
+func TestFiltersNameTheirValues(t *testing.T) {
+	for _, p := range filters() {
+		for _, v := range calls.Choices(p.Name) {
+			if !regexp.MustCompile(`\b` + v + `\b`).MatchString(p.Description) {
+				t.Errorf("%s does not name %s", p.Name, v)
+			}
 		}
 	}
 }

@@ -33,9 +33,9 @@ type Campaign struct {
 	Duplicates     *string          `doc:"reject, keep_first or keep_last" json:"duplicate_action,omitempty" nullable:"true"`
 	Classification *string          `doc:"marketing, servicing or debt_collection" json:"classification,omitempty" nullable:"true"`
 	ContactZone    *bool            `doc:"Use the time zone of each contact's row" json:"use_contact_timezone,omitempty" nullable:"true"`
-	TrunkID        *string          `json:"trunk_id,omitempty" nullable:"true"`
-	RouteID        *string          `json:"route_id,omitempty" nullable:"true"`
-	FromNumber     *string          `json:"from_number,omitempty" nullable:"true"`
+	TrunkID        *string          `doc:"Trunk of the calls; empty means the agent's only trunk" json:"trunk_id,omitempty" nullable:"true"`
+	RouteID        *string          `doc:"Subgroup of the trunk" json:"route_id,omitempty" nullable:"true"`
+	FromNumber     *string          `doc:"Caller number of the route; empty means its first" json:"from_number,omitempty" nullable:"true"`
 	Attestation    *Attestation     `doc:"Without it the campaign stays a draft" json:"attestation,omitempty"`
 	Open           *bool            `doc:"Whether calls may be added later; requires ends_at" json:"accepts_call_additions,omitempty" nullable:"true"`
 	DNC            *string          `doc:"Numbers on a do-not-call list: block the launch, or skip them" json:"dnc,omitempty" nullable:"true"`
@@ -70,8 +70,8 @@ func (a *Attestation) isConfirmed() bool { return a != nil && a.Confirmed == tru
 // A Launch is the body of POST /v1/campaigns/{id}/launch.
 type Launch struct {
 	_           struct{}     `additionalProperties:"true" json:"-"`
-	Attestation *Attestation `json:"attestation,omitempty"`
-	DNC         *string      `doc:"block or skip" json:"dnc,omitempty" nullable:"true"`
+	Attestation *Attestation `doc:"The consent of the contacts; a launch requires it" json:"attestation,omitempty"`
+	DNC         *string      `doc:"Numbers on a do-not-call list: block the launch, or skip them" json:"dnc,omitempty" nullable:"true"`
 }
 
 // A Budget is the body of POST /v1/campaigns/{id}/budget.

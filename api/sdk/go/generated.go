@@ -243,20 +243,23 @@ type CampaignRequest struct {
 	// reject, keep_first or keep_last
 	DuplicateAction *string `json:"duplicate_action,omitempty"`
 	// Epoch seconds, later than starts_at
-	EndsAt     *float64 `json:"ends_at,omitempty"`
-	FromNumber *string  `json:"from_number,omitempty"`
+	EndsAt *float64 `json:"ends_at,omitempty"`
+	// Caller number of the route; empty means its first
+	FromNumber *string `json:"from_number,omitempty"`
 	// 1 to 80 characters
 	Name string `json:"name"`
 	// Rows of phone, name, variables, timezone, external_id, language, priority, not_before, not_after, state, zip, consent_at, metadata
 	PlannedCalls []map[string]any `json:"planned_calls,omitempty"`
 	// Empty means one attempt
 	RetryConfig *RetryConfigRequest `json:"retry_config,omitempty"`
-	RouteID     *string             `json:"route_id,omitempty"`
+	// Subgroup of the trunk
+	RouteID *string `json:"route_id,omitempty"`
 	// Epoch seconds; null means now
 	StartsAt *float64 `json:"starts_at,omitempty"`
 	// IANA name; empty means the organization's
 	Timezone *string `json:"timezone,omitempty"`
-	TrunkID  *string `json:"trunk_id,omitempty"`
+	// Trunk of the calls; empty means the agent's only trunk
+	TrunkID *string `json:"trunk_id,omitempty"`
 	// Use the time zone of each contact's row
 	UseContactTimezone *bool `json:"use_contact_timezone,omitempty"`
 	// Hours in which the campaign calls, within the calling window; empty means the whole window
@@ -463,8 +466,9 @@ type LaunchCheck struct {
 }
 
 type LaunchRequest struct {
+	// The consent of the contacts; a launch requires it
 	Attestation *AttestationRequest `json:"attestation,omitempty"`
-	// block or skip
+	// Numbers on a do-not-call list: block the launch, or skip them
 	DNC *string `json:"dnc,omitempty"`
 }
 
@@ -852,8 +856,9 @@ type WorkingHours struct {
 
 // ImportReportParams are the parameters of [Client.ImportReport]. Zero values are not sent.
 type ImportReportParams struct {
+	// Format of the file
 	Format string
-	// Only rows on a do-not-call list
+	// dnc_match: only rows on a do-not-call list
 	Only string
 }
 
@@ -866,26 +871,46 @@ func (p ImportReportParams) query() url.Values {
 
 // ListCallsParams are the parameters of [Client.ListCalls]. Zero values are not sent.
 type ListCallsParams struct {
-	AgentID             string
-	AnsweredBy          string
-	CallType            string
-	CampaignID          string
-	ContactID           string
-	CreatedAfter        float64
-	CreatedBefore       float64
-	Cursor              string
+	// Names of agents; up to 100 values, comma-separated or repeated
+	AgentID string
+	// human, voicemail, ivr, fax or unknown; up to 100 values, comma-separated or repeated
+	AnsweredBy string
+	// phone or web; up to 100 values, comma-separated or repeated
+	CallType string
+	// IDs of campaigns; up to 100 values, comma-separated or repeated
+	CampaignID string
+	// IDs of contacts; up to 100 values, comma-separated or repeated
+	ContactID string
+	// Only calls created after this time, in epoch seconds
+	CreatedAfter float64
+	// Only calls created before this time, in epoch seconds
+	CreatedBefore float64
+	// next_cursor of the page before; valid for the same filters only
+	Cursor string
+	// Why the call ended: callee_hangup, agent_hangup, api_hangup, transferred, voicemail_reached, voicemail_dropped, ivr_reached, inactivity, max_duration, media_timeout, agent_error, shutdown, node_lost, never_joined, no_answer, busy, declined, invalid_number, blocked, route_error, auth_failed, congestion, cancelled, queue_expired, dnc_blocked, caller_number_unavailable, frequency_blocked, window_closed, internal_error, provider_not_configured, unknown_after_restart or redirect_refused; up to 100 values, comma-separated or repeated
 	DisconnectionReason string
-	ExternalID          string
-	FromNumber          string
-	ImportID            string
-	Limit               int
-	MaxDurationS        float64
-	MinDurationS        float64
-	Order               string
-	RouteID             string
-	Status              string
-	ToNumber            string
-	TrunkID             string
+	// external_id of rows of a contact list; up to 100 values, comma-separated or repeated
+	ExternalID string
+	// Caller number, in any notation
+	FromNumber string
+	// IDs of imports of contacts; up to 100 values, comma-separated or repeated
+	ImportID string
+	// Maximum number of items of the page
+	Limit int
+	// Longest duration of the conversation, in seconds
+	MaxDurationS float64
+	// Shortest duration of the conversation, in seconds
+	MinDurationS float64
+	// By the time of creation: desc begins with the newest
+	Order string
+	// IDs of subgroups; up to 100 values, comma-separated or repeated
+	RouteID string
+	// queued, ringing, ongoing, ended or failed; up to 100 values, comma-separated or repeated
+	Status string
+	// Called number, in any notation
+	ToNumber string
+	// IDs of trunks; up to 100 values, comma-separated or repeated
+	TrunkID string
 }
 
 func (p ListCallsParams) query() url.Values {
@@ -915,16 +940,26 @@ func (p ListCallsParams) query() url.Values {
 
 // ListCampaignsParams are the parameters of [Client.ListCampaigns]. Zero values are not sent.
 type ListCampaignsParams struct {
-	AgentID        string
+	// Name of the agent
+	AgentID string
+	// marketing, servicing or debt_collection
 	Classification string
-	CreatedAfter   float64
-	CreatedBefore  float64
-	CreatedVia     string
-	Cursor         string
-	Limit          int
-	Name           string
-	Order          string
-	Status         string
+	// Only campaigns created at this time or later, in epoch seconds
+	CreatedAfter float64
+	// Only campaigns created before this time, in epoch seconds
+	CreatedBefore float64
+	// api, dashboard, command or system
+	CreatedVia string
+	// next_cursor of the page before; valid for the same filters only
+	Cursor string
+	// Maximum number of items of the page
+	Limit int
+	// Beginning of the name
+	Name string
+	// By the time of creation: desc begins with the newest
+	Order string
+	// draft, scheduled, running, paused, completed or cancelled; up to 100 values, comma-separated or repeated
+	Status string
 }
 
 func (p ListCampaignsParams) query() url.Values {
@@ -956,8 +991,11 @@ func (p ListDialingRoutesParams) query() url.Values {
 
 // ListKeysParams are the parameters of [Client.ListKeys]. Zero values are not sent.
 type ListKeysParams struct {
-	Cursor         string
-	Limit          int
+	// next_cursor of the page before; valid for the same filters only
+	Cursor string
+	// Maximum number of items of the page
+	Limit int
+	// Only those of this organization
 	OrganizationID string
 }
 
@@ -971,8 +1009,10 @@ func (p ListKeysParams) query() url.Values {
 
 // ListOrganizationsParams are the parameters of [Client.ListOrganizations]. Zero values are not sent.
 type ListOrganizationsParams struct {
+	// next_cursor of the page before; valid for the same filters only
 	Cursor string
-	Limit  int
+	// Maximum number of items of the page
+	Limit int
 }
 
 func (p ListOrganizationsParams) query() url.Values {
@@ -984,8 +1024,11 @@ func (p ListOrganizationsParams) query() url.Values {
 
 // ListWebhooksParams are the parameters of [Client.ListWebhooks]. Zero values are not sent.
 type ListWebhooksParams struct {
-	Cursor         string
-	Limit          int
+	// next_cursor of the page before; valid for the same filters only
+	Cursor string
+	// Maximum number of items of the page
+	Limit int
+	// Only those of this organization
 	OrganizationID string
 }
 

@@ -826,6 +826,7 @@ export interface components {
              * @description Epoch seconds, later than starts_at
              */
             ends_at?: number | null;
+            /** @description Caller number of the route; empty means its first */
             from_number?: string | null;
             /**
              * @description 1 to 80 characters
@@ -838,6 +839,7 @@ export interface components {
             }[] | null;
             /** @description Empty means one attempt */
             retry_config?: components["schemas"]["RetryConfigRequest"];
+            /** @description Subgroup of the trunk */
             route_id?: string | null;
             /**
              * Format: double
@@ -849,6 +851,7 @@ export interface components {
              * @example America/New_York
              */
             timezone?: string | null;
+            /** @description Trunk of the calls; empty means the agent's only trunk */
             trunk_id?: string | null;
             /** @description Use the time zone of each contact's row */
             use_contact_timezone?: boolean | null;
@@ -1056,8 +1059,9 @@ export interface components {
             warnings: components["schemas"]["Warning"][];
         };
         LaunchRequest: {
+            /** @description The consent of the contacts; a launch requires it */
             attestation?: components["schemas"]["AttestationRequest"];
-            /** @description block or skip */
+            /** @description Numbers on a do-not-call list: block the launch, or skip them */
             dnc?: string | null;
         } & {
             [key: string]: unknown;
@@ -1508,9 +1512,14 @@ export interface operations {
     "list-keys": {
         parameters: {
             query?: {
+                /** @description Maximum number of items of the page */
                 limit?: number;
+                /** @description next_cursor of the page before; valid for the same filters only */
                 cursor?: string;
-                /** @example org_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description Only those of this organization
+                 * @example org_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 organization_id?: string;
             };
             header?: never;
@@ -1739,7 +1748,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example key_06C9T2Q8VJ3M5N7P1R4S6W8X0D */
+                /**
+                 * @description ID of the key
+                 * @example key_06C9T2Q8VJ3M5N7P1R4S6W8X0D
+                 */
                 id: string;
             };
             cookie?: never;
@@ -1834,7 +1846,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example key_06C9T2Q8VJ3M5N7P1R4S6W8X0D */
+                /**
+                 * @description ID of the key
+                 * @example key_06C9T2Q8VJ3M5N7P1R4S6W8X0D
+                 */
                 id: string;
             };
             cookie?: never;
@@ -1956,7 +1971,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example key_06C9T2Q8VJ3M5N7P1R4S6W8X0D */
+                /**
+                 * @description ID of the key
+                 * @example key_06C9T2Q8VJ3M5N7P1R4S6W8X0D
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2130,7 +2148,9 @@ export interface operations {
     "list-organizations": {
         parameters: {
             query?: {
+                /** @description Maximum number of items of the page */
                 limit?: number;
+                /** @description next_cursor of the page before; valid for the same filters only */
                 cursor?: string;
             };
             header?: never;
@@ -2351,7 +2371,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example org_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the organization
+                 * @example org_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2440,7 +2463,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example org_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the organization
+                 * @example org_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2554,9 +2580,14 @@ export interface operations {
     "list-webhooks": {
         parameters: {
             query?: {
+                /** @description Maximum number of items of the page */
                 limit?: number;
+                /** @description next_cursor of the page before; valid for the same filters only */
                 cursor?: string;
-                /** @example org_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description Only those of this organization
+                 * @example org_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 organization_id?: string;
             };
             header?: never;
@@ -2778,7 +2809,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example whe_06C9T2Q8VJ3M5N7P1R4S6W8X0E */
+                /**
+                 * @description ID of the endpoint
+                 * @example whe_06C9T2Q8VJ3M5N7P1R4S6W8X0E
+                 */
                 id: string;
             };
             cookie?: never;
@@ -2870,26 +2904,46 @@ export interface operations {
     "list-calls": {
         parameters: {
             query?: {
+                /** @description queued, ringing, ongoing, ended or failed; up to 100 values, comma-separated or repeated */
                 status?: string;
+                /** @description phone or web; up to 100 values, comma-separated or repeated */
                 call_type?: string;
+                /** @description Names of agents; up to 100 values, comma-separated or repeated */
                 agent_id?: string;
+                /** @description IDs of campaigns; up to 100 values, comma-separated or repeated */
                 campaign_id?: string;
+                /** @description IDs of contacts; up to 100 values, comma-separated or repeated */
                 contact_id?: string;
+                /** @description IDs of imports of contacts; up to 100 values, comma-separated or repeated */
                 import_id?: string;
+                /** @description IDs of trunks; up to 100 values, comma-separated or repeated */
                 trunk_id?: string;
+                /** @description IDs of subgroups; up to 100 values, comma-separated or repeated */
                 route_id?: string;
+                /** @description Called number, in any notation */
                 to_number?: string;
+                /** @description Caller number, in any notation */
                 from_number?: string;
+                /** @description Why the call ended: callee_hangup, agent_hangup, api_hangup, transferred, voicemail_reached, voicemail_dropped, ivr_reached, inactivity, max_duration, media_timeout, agent_error, shutdown, node_lost, never_joined, no_answer, busy, declined, invalid_number, blocked, route_error, auth_failed, congestion, cancelled, queue_expired, dnc_blocked, caller_number_unavailable, frequency_blocked, window_closed, internal_error, provider_not_configured, unknown_after_restart or redirect_refused; up to 100 values, comma-separated or repeated */
                 disconnection_reason?: string;
+                /** @description human, voicemail, ivr, fax or unknown; up to 100 values, comma-separated or repeated */
                 answered_by?: string;
+                /** @description external_id of rows of a contact list; up to 100 values, comma-separated or repeated */
                 external_id?: string;
+                /** @description Only calls created after this time, in epoch seconds */
                 created_after?: number;
+                /** @description Only calls created before this time, in epoch seconds */
                 created_before?: number;
+                /** @description Shortest duration of the conversation, in seconds */
                 min_duration_s?: number;
+                /** @description Longest duration of the conversation, in seconds */
                 max_duration_s?: number;
+                /** @description Maximum number of items of the page */
                 limit?: number;
-                order?: "asc" | "desc";
+                /** @description next_cursor of the page before; valid for the same filters only */
                 cursor?: string;
+                /** @description By the time of creation: desc begins with the newest */
+                order?: "asc" | "desc";
             };
             header?: never;
             path?: never;
@@ -3363,7 +3417,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example call_06C9T2Q8VJ3M5N7P1R4S6W8X0Z */
+                /**
+                 * @description ID of the call
+                 * @example call_06C9T2Q8VJ3M5N7P1R4S6W8X0Z
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3610,7 +3667,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example call_06C9T2Q8VJ3M5N7P1R4S6W8X0Z */
+                /**
+                 * @description ID of the call
+                 * @example call_06C9T2Q8VJ3M5N7P1R4S6W8X0Z
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3857,7 +3917,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example call_06C9T2Q8VJ3M5N7P1R4S6W8X0Z */
+                /**
+                 * @description ID of the call
+                 * @example call_06C9T2Q8VJ3M5N7P1R4S6W8X0Z
+                 */
                 id: string;
             };
             cookie?: never;
@@ -3967,16 +4030,26 @@ export interface operations {
     "list-campaigns": {
         parameters: {
             query?: {
-                agent_id?: string;
-                classification?: string;
-                created_after?: number;
-                created_before?: number;
-                created_via?: string;
-                cursor?: string;
-                limit?: number;
-                name?: string;
-                order?: "asc" | "desc";
+                /** @description draft, scheduled, running, paused, completed or cancelled; up to 100 values, comma-separated or repeated */
                 status?: string;
+                /** @description Name of the agent */
+                agent_id?: string;
+                /** @description api, dashboard, command or system */
+                created_via?: string;
+                /** @description marketing, servicing or debt_collection */
+                classification?: string;
+                /** @description Beginning of the name */
+                name?: string;
+                /** @description Only campaigns created at this time or later, in epoch seconds */
+                created_after?: number;
+                /** @description Only campaigns created before this time, in epoch seconds */
+                created_before?: number;
+                /** @description Maximum number of items of the page */
+                limit?: number;
+                /** @description next_cursor of the page before; valid for the same filters only */
+                cursor?: string;
+                /** @description By the time of creation: desc begins with the newest */
+                order?: "asc" | "desc";
             };
             header?: never;
             path?: never;
@@ -4355,7 +4428,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the campaign
+                 * @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -4557,7 +4633,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the campaign
+                 * @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -4776,7 +4855,10 @@ export interface operations {
                 "Idempotency-Key": string;
             };
             path: {
-                /** @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the campaign
+                 * @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -4989,7 +5071,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the campaign
+                 * @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -5187,7 +5272,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the campaign
+                 * @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -5420,7 +5508,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the campaign
+                 * @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -5539,7 +5630,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the campaign
+                 * @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -5737,7 +5831,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the campaign
+                 * @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -5887,7 +5984,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C */
+                /**
+                 * @description ID of the campaign
+                 * @example cmp_06C9T2Q8VJ3M5N7P1R4S6W8X0C
+                 */
                 id: string;
             };
             cookie?: never;
@@ -6334,7 +6434,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @example imp_06C9T2Q8VJ3M5N7P1R4S6W8X0D */
+                /**
+                 * @description ID of the import
+                 * @example imp_06C9T2Q8VJ3M5N7P1R4S6W8X0D
+                 */
                 id: string;
             };
             cookie?: never;
@@ -6454,13 +6557,17 @@ export interface operations {
     "import-report": {
         parameters: {
             query?: {
+                /** @description Format of the file */
                 format?: "csv" | "xlsx";
-                /** @description Only rows on a do-not-call list */
+                /** @description dnc_match: only rows on a do-not-call list */
                 only?: "dnc_match";
             };
             header?: never;
             path: {
-                /** @example imp_06C9T2Q8VJ3M5N7P1R4S6W8X0D */
+                /**
+                 * @description ID of the import
+                 * @example imp_06C9T2Q8VJ3M5N7P1R4S6W8X0D
+                 */
                 id: string;
             };
             cookie?: never;
