@@ -52,17 +52,20 @@ func explore(t *testing.T, c chrome) {
 			t.Errorf("%s shows %q", language, got)
 		}
 	}
-	send := func(id, want string) {
+	send := func(id string, wants ...string) {
 		t.Helper()
 		p.run("document.querySelector('#" + id + " .try button').click()")
-		p.until("the response", "/Response \\d+/.test(document.querySelector('#"+id+" output').textContent)")
-		if got := eval[string](p, "document.querySelector('#"+id+" output').textContent"); !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %s", id, got, want)
+		p.until("the response", "document.querySelector('#"+id+" output pre')?.textContent")
+		got := eval[string](p, "(() => { const o = document.querySelector('#"+id+" output'); return o.textContent + o.firstChild.className; })()")
+		for _, want := range wants {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %s, want %s", id, got, want)
+			}
 		}
 	}
-	send("list-calls", "api_key_required")
+	send("list-calls", "Refused: 401", "api_key_required", "bad")
 	p.run("document.querySelector('#key').value = " + strconv.Quote(c.api.Key))
-	send("list-calls", `"has_more": false`)
+	send("list-calls", "Success: 200", `"has_more": false`, "good")
 	p.run("document.querySelector('#create-web-call textarea').value = '{\"agent_id\": \"demo\"}'")
 	send("create-web-call", `"call_type": "web"`)
 	send("create-phone-call", `"call_type": "phone"`)

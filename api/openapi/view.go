@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -34,8 +36,8 @@ type viewOperation struct {
 }
 
 type viewResponse struct {
-	Status, Description, Example string
-	Type                         viewType
+	Status, Text, Description, Example string // Text names the status
+	Type                               viewType
 }
 
 // A viewType is a type, of which a part may be the name of a schema.
@@ -96,11 +98,12 @@ func (m *Model) viewOperation(op Operation, baseURL string) viewOperation {
 	}
 	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
 		r := op.Responses[status]
+		code, _ := strconv.Atoi(status) // those of operations are numbers
+		shown := viewResponse{Status: status, Text: http.StatusText(code), Description: r.Description, Type: viewType{Before: "file"}}
 		if status[0] != '2' {
-			v.Failures = append(v.Failures, viewResponse{Status: status, Description: r.Description})
+			v.Failures = append(v.Failures, shown)
 			continue
 		}
-		shown := viewResponse{Status: status, Description: r.Description, Type: viewType{Before: "file"}}
 		for kind, media := range r.Content {
 			if kind == "application/json" {
 				shown.Type = typeOf(media.Schema)
@@ -135,10 +138,12 @@ func fieldOf(name string, s Schema, required bool) viewField {
 		}
 		note("one of %s", strings.Join(all, ", "))
 	}
-	if s.Minimum != "" {
+	switch {
+	case s.Minimum != "" && s.Maximum != "":
+		note("%v", s.Minimum+" to "+s.Maximum)
+	case s.Minimum != "":
 		note("at least %v", s.Minimum)
-	}
-	if s.Maximum != "" {
+	case s.Maximum != "":
 		note("at most %v", s.Maximum)
 	}
 	if s.MaxLength > 0 {

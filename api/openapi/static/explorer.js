@@ -86,6 +86,15 @@
     return [path + (query.size ? "?" + query : ""), { method: form.dataset.method, headers, body, redirect: "error", credentials: "omit" }];
   }
 
+  // verdict returns a line that says by color and word how a request ended.
+  function verdict(good, word, more) {
+    const line = document.createElement("div"), strong = document.createElement("strong");
+    line.className = good ? "good" : "bad";
+    strong.textContent = word;
+    line.append(strong, more);
+    return line;
+  }
+
   async function send(form) {
     const output = form.querySelector("output");
     const button = form.querySelector("button");
@@ -101,9 +110,10 @@
       body.tabIndex = 0;
       body.setAttribute("aria-label", "Response");
       body.textContent = text;
-      output.replaceChildren(`Response ${response.status} after ${Math.round(performance.now() - began)} ms`, body);
+      const word = response.ok ? "Success" : response.status < 500 ? "Refused" : "Failed";
+      output.replaceChildren(verdict(response.ok, `${word}: ${response.status}`, ` after ${Math.round(performance.now() - began)} ms`), body);
     } catch (e) {
-      output.textContent = e instanceof SyntaxError ? "The body is not valid JSON." : "The request failed: " + e.message;
+      output.replaceChildren(e instanceof SyntaxError ? verdict(false, "Not sent", ": the body is not valid JSON.") : verdict(false, "No response", ": " + e.message));
     }
     button.disabled = false;
   }
