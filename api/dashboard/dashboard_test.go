@@ -195,7 +195,7 @@ func TestTenantIsolation(t *testing.T) {
 			if r.Submit == nil {
 				continue
 			}
-			a := gus.Post(path, "name", "x", "once", "x", "attest", "on", "lines", "+12125550188", "limit", "5", "role", "viewer", "events", "call_ended", "notice", "evt_1", "text", "greeting: Hi.",
+			a := gus.Post(path, "name", "x", "once", "x", "attest", "on", "lines", "+12125550188", "limit", "5", "role", "viewer", "events", "call_ended", "delivery", "evt_1", "text", "greeting: Hi.",
 				"to", "acme", "proxy", "sip:127.0.0.1:5080", "concurrent_calls", "1", "calls_per_minute", "1", "attempts", "1", "interval", "1", "enable", "on")
 			if a.Status != http.StatusNotFound {
 				t.Errorf("POST %s: %d %s", path, a.Status, a.Text())

@@ -62,7 +62,7 @@ type one struct {
 	Cost         *costTable // nil without one
 	Ring         time.Duration
 	Rungs        []rung
-	Notices      []webhook.CallDelivery
+	Deliveries   []webhook.CallDelivery
 	EndAllowed   bool
 	Marks        store.Marks
 	TagChoice    []string
@@ -121,8 +121,8 @@ func (c *Calls) show(r *ui.Request) (ui.Page, error) {
 		return ui.Page{}, err
 	}
 	if !r.May(operator.Owner) { // paths and queries may contain secrets
-		for i, n := range o.Notices {
-			o.Notices[i].URL = webhook.EndpointStatus{URL: n.URL}.Host()
+		for i, n := range o.Deliveries {
+			o.Deliveries[i].URL = webhook.EndpointStatus{URL: n.URL}.Host()
 		}
 	}
 	return ui.Page{
@@ -141,7 +141,7 @@ func (o *one) readMore(r *ui.Request) (err error) {
 		return err
 	}
 	o.CampaignName = cmp.Or(names[o.CampaignID], o.CampaignID)
-	o.Notices, err = webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), o.Call.ID)
+	o.Deliveries, err = webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), o.Call.ID)
 	return err
 }
 
@@ -344,12 +344,12 @@ func (c *Calls) end(r *ui.Request) (ui.Result, error) {
 }
 
 func (c *Calls) replay(r *ui.Request) (ui.Result, error) {
-	back := ui.Result{To: "calls/" + r.ID() + "#notices"}
+	back := ui.Result{To: "calls/" + r.ID() + "#deliveries"}
 	all, err := webhook.CallDeliveries(r.Context(), r.DB(), r.Org(), r.ID())
 	if err != nil {
 		return back, err
 	}
-	i := slices.IndexFunc(all, func(n webhook.CallDelivery) bool { return n.ID == r.Text("notice") })
+	i := slices.IndexFunc(all, func(n webhook.CallDelivery) bool { return n.ID == r.Text("delivery") })
 	if i < 0 {
 		return back, ui.ErrNotFound
 	}

@@ -65,7 +65,7 @@ func (h *Env) Furnish(t *testing.T, name string) map[string]string {
 		URL:   "https://hooks.example.com/parley", Secret: webhook.NewSecret(), Events: webhook.Types(),
 	})
 	must(err)
-	ids["webhooks"], ids["notices"], ids["do-not-call"], ids["calls"], ids["carriers"] = hook.ID, "evt_1", "12025550123", "call_1", "telnyx"
+	ids["webhooks"], ids["deliveries"], ids["do-not-call"], ids["calls"], ids["carriers"] = hook.ID, "evt_1", "12025550123", "call_1", "telnyx"
 	_, err = q.Exec(ctx, `INSERT INTO calls (id, org_id, call_type, status, agent_id, agent_name, agent_version, to_number, from_number, dial_number,
 		trunk_id, route_id, ring_seconds, created_at, name) VALUES ('call_1', $1, 'phone', 'ended', $2, $5, 1, '12025550123', '12025550100', '12025550123', $3, $4, 45, now(), $5)`,
 		h.Acme, ids["agents"], ids["trunks"], ids["subgroups"], name)

@@ -38,7 +38,7 @@ func (w Webhooks) rotate(r *ui.Request) (ui.Result, error) {
 	return secret(r, r.Texts.T("webhooks.secret.done"), e, made), nil
 }
 
-func (w Webhooks) askSettle(r *ui.Request) (ui.Page, error) {
+func (w Webhooks) askDeleteOldSecret(r *ui.Request) (ui.Page, error) {
 	return w.confirm(
 		r,
 		r.Texts.T("webhooks.delete_old_secret.submit"),
@@ -47,7 +47,7 @@ func (w Webhooks) askSettle(r *ui.Request) (ui.Page, error) {
 	)
 }
 
-func (w Webhooks) settle(r *ui.Request) (ui.Result, error) {
+func (w Webhooks) deleteOldSecret(r *ui.Request) (ui.Result, error) {
 	err := r.Commit(operator.Owner, func(q db.Querier) (operator.Entry, error) {
 		_, err := webhook.Rotate(r.Context(), q, r.Org(), r.ID(), "")
 		return operator.Entry{Action: "webhook.secret_settled", Object: r.ID()}, err
@@ -136,14 +136,14 @@ func (w Webhooks) replayDelivery(r *ui.Request, endpoint, id string) (ui.Result,
 	return ui.Result{To: "webhooks/" + endpoint, Notice: r.Texts.T("webhooks.replay.notice", "count", n)}, err
 }
 
-func (w Webhooks) notice(r *ui.Request) (ui.Page, error) {
+func (w Webhooks) delivery(r *ui.Request) (ui.Page, error) {
 	s, body, err := webhook.ReadDelivery(r.Context(), r.DB(), r.Org(), r.ID())
 	if err != nil {
 		return ui.Page{}, err
 	}
 	e, err := webhook.Read(r.Context(), r.DB(), r.Org(), s.EndpointID)
 	return ui.Page{
-		Template: "notice.html", Title: s.Type, Lead: s.ID, Crumbs: crumbs(r.Texts, endpointLink(r, e)),
+		Template: "delivery.html", Title: s.Type, Lead: s.ID, Crumbs: crumbs(r.Texts, endpointLink(r, e)),
 		Data: map[string]any{"N": s, "Body": body},
 	}, err
 }

@@ -37,12 +37,12 @@ func (w Webhooks) Module() (ui.Module, error) {
 			{Path: "webhooks/{id}", Show: w.show},
 			{Path: "webhooks/{id}/edit", Role: operator.Owner, Show: w.askChange, Submit: w.change},
 			{Path: "webhooks/{id}/secret", Role: operator.Owner, Show: w.askRotate, Submit: w.rotate},
-			{Path: "webhooks/{id}/settle", Role: operator.Owner, Show: w.askSettle, Submit: w.settle},
+			{Path: "webhooks/{id}/old-secret", Role: operator.Owner, Show: w.askDeleteOldSecret, Submit: w.deleteOldSecret},
 			{Path: "webhooks/{id}/test", Submit: w.test, Back: "webhooks", Timeout: 20 * time.Second},
 			{Path: "webhooks/{id}/replay", Show: w.askReplay, Submit: w.replay},
 			{Path: "webhooks/{id}/delete", Role: operator.Owner, Show: w.askDelete, Submit: w.remove},
-			{Path: "notices/{id}", Show: w.notice},
-			{Path: "notices/{id}/replay", Submit: w.replayOne, Back: "webhooks"},
+			{Path: "deliveries/{id}", Show: w.delivery},
+			{Path: "deliveries/{id}/replay", Submit: w.replayOne, Back: "webhooks"},
 		},
 	}, err
 }
@@ -221,7 +221,7 @@ func (w Webhooks) show(r *ui.Request) (ui.Page, error) {
 			{Label: r.Texts.T("webhooks.link.rotate_secret"), Path: "webhooks/" + e.ID + "/secret", Role: operator.Owner},
 			{Label: r.Texts.T("webhooks.link.delete"), Path: "webhooks/" + e.ID + "/delete", Role: operator.Owner},
 		},
-		Data: map[string]any{"E": of, "Notices": all, "Next": next, "State": state, "States": webhook.States()},
+		Data: map[string]any{"E": of, "Deliveries": all, "Next": next, "State": state, "States": webhook.States()},
 	}
 	return p, nil
 }

@@ -65,7 +65,7 @@ func TestEndpointLifecycle(t *testing.T) {
 	}
 	secrets = append(secrets, secret(at+"/secret"))
 	b.Follow(at + "/test") // both sign
-	b.Follow(at + "/settle")
+	b.Follow(at + "/old-secret")
 	secrets = secrets[1:]
 	b.Follow(at + "/test")
 	if received.Load() != 3 {
@@ -94,7 +94,7 @@ func TestReplay(t *testing.T) {
 		h.Exec(t, "UPDATE webhook_deliveries SET state = 'dead'")
 	}
 	oscar, vera := h.SignIn(t, "oscar"), h.SignIn(t, "vera")
-	for _, path := range []string{"notices/evt_1/replay", "webhooks/" + ids["webhooks"] + "/replay"} {
+	for _, path := range []string{"deliveries/evt_1/replay", "webhooks/" + ids["webhooks"] + "/replay"} {
 		if a := vera.Post(path); a.Status != http.StatusForbidden || state() != "dead" {
 			t.Errorf("%s as a viewer: %d", path, a.Status)
 		}
