@@ -23,14 +23,14 @@ type CallScreen struct {
 }
 
 // Screen implements control.Screener.
-func (s *CallScreen) Screen(ctx context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
+func (s *CallScreen) Screen(ctx context.Context, n control.Number, p control.Purpose) (control.ScreenResult, error) {
 	if s.Own != nil {
 		if v, err := s.Own.Screen(ctx, n, p); err != nil || v.List != "" {
 			return v, err
 		}
 	}
 	if exist, err := s.Catalog.hasRegistries(ctx); err != nil || !exist {
-		return control.Verdict{}, err
+		return control.ScreenResult{}, err
 	}
 	var market string
 	var enforced bool
@@ -38,16 +38,16 @@ func (s *CallScreen) Screen(ctx context.Context, n control.Number, p control.Pur
 		SELECT coalesce(settings->>'market', ''), coalesce(settings->>'individual_dnc', 'enforce') = 'enforce' FROM organizations WHERE id = $1`,
 		n.OrgID).Scan(&market, &enforced)
 	if err != nil {
-		return control.Verdict{}, fmt.Errorf("market: %w", err)
+		return control.ScreenResult{}, fmt.Errorf("market: %w", err)
 	}
 	if !enforced && !s.Always {
-		return control.Verdict{}, nil
+		return control.ScreenResult{}, nil
 	}
 	all, err := s.Catalog.OpenRegistries(market)
 	if err != nil {
-		return control.Verdict{}, err
+		return control.ScreenResult{}, err
 	}
-	return control.Verdict{List: Listed(n.Digits, all)}, nil
+	return control.ScreenResult{List: Listed(n.Digits, all)}, nil
 }
 
 // Listed returns the name of the first registry, in order of names, that contains a number in any form; empty for

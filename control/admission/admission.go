@@ -166,7 +166,7 @@ func (d *Controller) check(ctx context.Context, orgID string, o Order) (resoluti
 	if err = CheckDestination(o.To, f.route.allowed); err != nil {
 		return resolution{}, "", err
 	}
-	v := f.verdict
+	v := f.screened
 	if v.List == "" && d.Screener != nil {
 		if v, err = d.Screener.Screen(ctx, control.Number{OrgID: orgID, Digits: to}, control.ForCall); err != nil {
 			return resolution{}, "", fmt.Errorf("do-not-call lists: %w", err)
@@ -179,7 +179,7 @@ func (d *Controller) check(ctx context.Context, orgID string, o Order) (resoluti
 }
 
 // screen checks a number against the organization's suppression list, and then against the other lists.
-func (d *Controller) screen(ctx context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
+func (d *Controller) screen(ctx context.Context, n control.Number, p control.Purpose) (control.ScreenResult, error) {
 	v, err := d.Store.Screen(ctx, n, p)
 	if err != nil || v.List != "" || d.Screener == nil {
 		return v, err

@@ -328,11 +328,11 @@ func TestDailyCaps(t *testing.T) {
 // listScreener is a Screener with one listed number.
 type listScreener string
 
-func (s listScreener) Screen(_ context.Context, n control.Number, p control.Purpose) (control.Verdict, error) {
+func (s listScreener) Screen(_ context.Context, n control.Number, p control.Purpose) (control.ScreenResult, error) {
 	if n.Digits == string(s) && p == control.ForCall {
-		return control.Verdict{List: "us_national"}, nil
+		return control.ScreenResult{List: "us_national"}, nil
 	}
-	return control.Verdict{}, nil
+	return control.ScreenResult{}, nil
 }
 
 func TestScreen(t *testing.T) {

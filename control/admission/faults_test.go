@@ -12,7 +12,7 @@ import (
 // panickingScreener is a Screener that panics.
 type panickingScreener struct{}
 
-func (panickingScreener) Screen(context.Context, control.Number, control.Purpose) (control.Verdict, error) {
+func (panickingScreener) Screen(context.Context, control.Number, control.Purpose) (control.ScreenResult, error) {
 	panic("canary") //nolint:forbidigo // under test
 }
 
@@ -39,9 +39,9 @@ func TestPanicFreesLimiter(t *testing.T) {
 // subgroupDeleter is a Screener that deletes a subgroup while it screens a number.
 type subgroupDeleter struct{ w *fixture }
 
-func (x subgroupDeleter) Screen(context.Context, control.Number, control.Purpose) (control.Verdict, error) {
+func (x subgroupDeleter) Screen(context.Context, control.Number, control.Purpose) (control.ScreenResult, error) {
 	x.w.exec("DELETE FROM subgroups")
-	return control.Verdict{}, nil
+	return control.ScreenResult{}, nil
 }
 
 // TestSubgroupDeletedDuringCheck checks that an order is refused with "subgroup not found" if its subgroup is deleted

@@ -29,8 +29,8 @@ type resolution struct {
 	agent    usableAgent
 	agentErr error // error of the agent; reported only if there is no other error
 	orgLimits
-	// verdict is the result of the organization's suppression list.
-	verdict control.Verdict
+	// screened is the result of the organization's suppression list.
+	screened control.ScreenResult
 }
 
 // Keys of lookups. Many orders may share a key.
@@ -119,7 +119,7 @@ func (q *lookupBatch) answer(l *lookup) (err error) {
 	}
 	f := &l.found
 	f.agent, f.agentErr = q.agents[agentKey{l.org, l.order.Agent}].ready(l.order)
-	f.orgLimits, f.verdict = q.orgs[l.org], store.VerdictOf(q.numbers[l.number()])
+	f.orgLimits, f.screened = q.orgs[l.org], store.ScreenResultOf(q.numbers[l.number()])
 	if f.route, err = choose(q.routes[l.routeKey()], l.order.RouteID != ""); err != nil {
 		return err
 	}

@@ -170,7 +170,7 @@ func TestFindSeparatesOrganizations(t *testing.T) {
 				if control.CodeOf(err) != x.code {
 					t.Errorf("stored %s: order %d: %v, want %s", stored.name, n, err, x.code)
 				}
-			case err != nil || f.agentErr != nil || f.route.id != route[x.org] || f.route.trunkID != trunk[x.org] || f.agent.id != agent[x.org] || (f.verdict.List != "") != x.listed:
+			case err != nil || f.agentErr != nil || f.route.id != route[x.org] || f.route.trunkID != trunk[x.org] || f.agent.id != agent[x.org] || (f.screened.List != "") != x.listed:
 				t.Errorf("stored %s: order %d of %s: %+v, %v", stored.name, n, x.org, f, err)
 			}
 		}

@@ -49,7 +49,7 @@ func scanSums(row pgx.CollectableRow, s *Sums, more ...any) error {
 	for i := range s.Outcomes {
 		into = append(into, &s.Outcomes[i])
 	}
-	err := row.Scan(append(into, &s.Judged, &s.Successful, &s.TalkMS, &s.Costed, &s.CostNano, &times, &cells)...)
+	err := row.Scan(append(into, &s.KnownSuccess, &s.Successful, &s.TalkMS, &s.Costed, &s.CostNano, &times, &cells)...)
 	if err == nil {
 		err = s.decode(times, cells)
 	}

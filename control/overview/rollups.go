@@ -59,7 +59,7 @@ func scanRollup(row pgx.CollectableRow) (*rollup, error) {
 	r := &rollup{}
 	var outcomes []int
 	var times, cells []byte
-	err := row.Scan(&r.id, &r.org, &r.hour, &r.agent, &r.campaign, &r.Calls, &outcomes, &r.Judged, &r.Successful, &r.TalkMS, &r.Costed,
+	err := row.Scan(&r.id, &r.org, &r.hour, &r.agent, &r.campaign, &r.Calls, &outcomes, &r.KnownSuccess, &r.Successful, &r.TalkMS, &r.Costed,
 		&r.CostNano, &times, &cells)
 	r.hour = r.hour.UTC()
 	copy(r.Outcomes[:], outcomes)
@@ -150,7 +150,7 @@ func (s *rollupSet) update(ctx context.Context, tx pgx.Tx) error {
 		default:
 			batch.Queue(`
 				UPDATE call_rollups SET calls = $2, outcomes = $3, judged = $4, successful = $5, talk_ms = $6, costed = $7, cost_nano = $8, times = $9, cells = $10
-				WHERE id = $1`, r.id, r.Calls, r.Outcomes[:], r.Judged, r.Successful, r.TalkMS, r.Costed, r.CostNano, r.Times.encode(), r.Week.encode())
+				WHERE id = $1`, r.id, r.Calls, r.Outcomes[:], r.KnownSuccess, r.Successful, r.TalkMS, r.Costed, r.CostNano, r.Times.encode(), r.Week.encode())
 		}
 	}
 	if len(gone) > 0 {

@@ -102,13 +102,13 @@ func (b *bench) turns(id string) {
 
 // A sum is what a recount by other means finds.
 type sum struct {
-	Org                                     string
-	Hour                                    time.Time
-	Agent, Campaign                         string
-	Calls                                   int
-	Outcomes                                []int
-	Judged, Successful, Talk, Costed, Costs int
-	IDs                                     []string
+	Org                                           string
+	Hour                                          time.Time
+	Agent, Campaign                               string
+	Calls                                         int
+	Outcomes                                      []int
+	KnownSuccess, Successful, Talk, Costed, Costs int
+	IDs                                           []string
 }
 
 // recount adds the calls up in SQL.
@@ -151,7 +151,7 @@ func (b *bench) compare(where string) {
 			continue
 		}
 		got := p.Groups[i].Sums
-		if got.Calls != w.Calls || !slices.Equal(got.Outcomes[:], w.Outcomes) || got.Judged != w.Judged || got.Successful != w.Successful || got.TalkMS != int64(w.Talk) || got.Costed != w.Costed || got.CostNano != int64(w.Costs) {
+		if got.Calls != w.Calls || !slices.Equal(got.Outcomes[:], w.Outcomes) || got.KnownSuccess != w.KnownSuccess || got.Successful != w.Successful || got.TalkMS != int64(w.Talk) || got.Costed != w.Costed || got.CostNano != int64(w.Costs) {
 			got.Times, got.Week = overview.Histogram{}, overview.Week{}
 			b.Errorf("%s: %+v, want %+v", where, got, w)
 		}

@@ -175,14 +175,14 @@ func responseTimes(turns []string, pack []byte) (h Histogram, slowest int, err e
 
 // Sums are statistics of calls.
 type Sums struct {
-	Calls              int
-	Outcomes           [Outcomes]int
-	Judged, Successful int // calls whose analysis says whether they succeeded; those that did
-	TalkMS             int64
-	Costed             int   // calls with a known cost
-	CostNano           int64 // in billionths of the currency
-	Times              Histogram
-	Week               Week
+	Calls                    int
+	Outcomes                 [Outcomes]int
+	KnownSuccess, Successful int // calls whose analysis says whether they succeeded; those that did
+	TalkMS                   int64
+	Costed                   int   // calls with a known cost
+	CostNano                 int64 // in billionths of the currency
+	Times                    Histogram
+	Week                     Week
 }
 
 // errNegative means that statistics count less than what is taken away from them.
@@ -194,7 +194,7 @@ func (s *Sums) add(c stat, sign int) error {
 	s.Outcomes[c.outcome] += sign
 	s.TalkMS += int64(sign) * c.talk
 	if c.successful != nil {
-		s.Judged += sign
+		s.KnownSuccess += sign
 		if *c.successful {
 			s.Successful += sign
 		}
@@ -222,7 +222,7 @@ func (s *Sums) decode(times, week []byte) error {
 
 // check returns errNegative if a count is negative.
 func (s *Sums) check() error {
-	least := min(s.Calls, s.Judged, s.Successful, int(s.TalkMS), s.Costed)
+	least := min(s.Calls, s.KnownSuccess, s.Successful, int(s.TalkMS), s.Costed)
 	for _, n := range s.Outcomes {
 		least = min(least, n)
 	}
@@ -247,7 +247,7 @@ func (s *Sums) Merge(o *Sums) {
 	for i, n := range o.Outcomes {
 		s.Outcomes[i] += n
 	}
-	s.Judged += o.Judged
+	s.KnownSuccess += o.KnownSuccess
 	s.Successful += o.Successful
 	s.TalkMS += o.TalkMS
 	s.Costed += o.Costed

@@ -128,12 +128,12 @@ func (s *Store) tx(ctx context.Context, doing string, do func(pgx.Tx) error) err
 const suppressedSQL = "SELECT EXISTS (SELECT FROM suppressions WHERE org_id = $1 AND number = ANY ($2))"
 
 // Screen implements control.Screener with the organization's suppression list.
-func (s *Store) Screen(ctx context.Context, n control.Number, _ control.Purpose) (control.Verdict, error) {
+func (s *Store) Screen(ctx context.Context, n control.Number, _ control.Purpose) (control.ScreenResult, error) {
 	var is bool
 	if err := s.Pool.QueryRow(ctx, suppressedSQL, n.OrgID, phonenumber.ListedForms(n.Digits)).Scan(&is); err != nil {
-		return control.Verdict{}, fmt.Errorf("suppression list: %w", err)
+		return control.ScreenResult{}, fmt.Errorf("suppression list: %w", err)
 	}
-	return VerdictOf(is), nil
+	return ScreenResultOf(is), nil
 }
 
 // QueueSuppressed adds a query to a batch. When the batch runs, it calls the callback with the index of each
@@ -156,12 +156,12 @@ func QueueSuppressed(b *pgx.Batch, numbers []control.Number, is func(n int)) {
 		})
 }
 
-// VerdictOf converts a hit on the organization's suppression list to a verdict.
-func VerdictOf(suppressed bool) control.Verdict {
+// ScreenResultOf converts a hit on the organization's suppression list.
+func ScreenResultOf(suppressed bool) control.ScreenResult {
 	if suppressed {
-		return control.Verdict{List: "org_suppression"}
+		return control.ScreenResult{List: "org_suppression"}
 	}
-	return control.Verdict{}
+	return control.ScreenResult{}
 }
 
 // SetRecording stores the status and the storage key of a call's recording. It ignores RecordingFailed unless the

@@ -154,7 +154,7 @@ func counted(t *rapid.T, f *store.Filter) (conds []string) {
 		f.Counted.Successful = &yes
 		stats(fmt.Sprintf("successful = %v", yes))
 	}
-	for i, to := range []*bool{&f.Counted.Judged, &f.Counted.Timed, &f.Counted.Costed} {
+	for i, to := range []*bool{&f.Counted.KnownSuccess, &f.Counted.Timed, &f.Counted.Costed} {
 		name := []string{"successful IS NOT NULL", "times <> ''", "cost_nano IS NOT NULL"}[i]
 		if *to = some(name); *to {
 			stats(name)
@@ -192,7 +192,7 @@ func TestListReadsFewRows(t *testing.T) {
 		"reason that nobody has": {Reasons: []string{"node_lost"}}, "answered by": {AnsweredBy: []string{"human", "fax"}}, "external": {ExternalIDs: []string{"x1"}},
 		"to": {To: "12025550123"}, "from": {From: "77010000000"}, "long": {MinDurationS: &least}, "duration": {MinDurationS: &least, MaxDurationS: &most},
 		"spans":   {Created: []store.Span{{From: time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC), To: time.Date(2026, 1, 1, 0, 11, 0, 0, time.UTC)}}},
-		"outcome": {Counted: store.Counted{Outcomes: []int{3}}}, "success": {Counted: store.Counted{Judged: true}}, "agent id": {AgentIDs: []string{"agt_x"}},
+		"outcome": {Counted: store.Counted{Outcomes: []int{3}}}, "success": {Counted: store.Counted{KnownSuccess: true}}, "agent id": {AgentIDs: []string{"agt_x"}},
 		"no campaign": {WithoutCampaign: true}, "slowest": {Slowest: true}, "slowest of an agent": {Slowest: true, Agents: []string{"agent1"}}, "slowest of a campaign": {Slowest: true, Campaigns: []string{"cmp_1"}}, "slowest of a contact": {Slowest: true, Contacts: []string{"con_70"}},
 		"two": {Statuses: []string{"ended"}, Agents: []string{"agent1"}}, "two that nobody has": {Statuses: []string{"ended"}, Reasons: []string{"busy"}},
 	} {

@@ -50,10 +50,10 @@ type Span struct{ From, To time.Time }
 type Counted struct {
 	// Outcomes are numbers of overview.Outcome.
 	Outcomes []int
-	// Successful selects by the verdict of the analysis. Judged selects calls with a verdict, Timed those with a
+	// Successful selects by the result of the analysis, KnownSuccess calls with one, Timed those with a
 	// response time, and Costed those with a known cost.
-	Successful            *bool
-	Judged, Timed, Costed bool
+	Successful                  *bool
+	KnownSuccess, Timed, Costed bool
 }
 
 // listQuery is the SQL that reads a page. An index finds the calls that meet the most selective condition, in list
@@ -278,12 +278,12 @@ func (f Filter) created() clause {
 // clause returns the clause of the statistics. An index supports outcomes that follow from a few values of
 // another column.
 func (k Counted) clause() clause {
-	if len(k.Outcomes) == 0 && k.Successful == nil && !k.Judged && !k.Timed && !k.Costed {
+	if len(k.Outcomes) == 0 && k.Successful == nil && !k.KnownSuccess && !k.Timed && !k.Costed {
 		return clause{}
 	}
 	c := unindexed(func(l *listQuery) string {
 		all := []string{"s.call_id = c.id"}
-		if k.Judged {
+		if k.KnownSuccess {
 			all = append(all, "s.successful IS NOT NULL")
 		}
 		if k.Timed {

@@ -181,7 +181,7 @@ func (s *search) counted() {
 	case "yes", "no":
 		k.Successful = new(success == "yes")
 	case "known":
-		k.Judged = true
+		k.KnownSuccess = true
 	}
 	s.narrow.Tag = s.query.Get("tag")
 	s.narrow.Scores = scoresOf(s.query.Get("score"))

@@ -75,7 +75,7 @@ func (p *report) cells(s *overview.Sums) []string {
 		all = append(all, strconv.Itoa(n))
 	}
 	decimal := func(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
-	all = append(all, strconv.Itoa(s.Judged), strconv.Itoa(s.Successful), decimal(minutes(s), 1), strconv.Itoa(s.Costed))
+	all = append(all, strconv.Itoa(s.KnownSuccess), strconv.Itoa(s.Successful), decimal(minutes(s), 1), strconv.Itoa(s.Costed))
 	cost, currency := "", ""
 	if s.Costed > 0 {
 		cost, currency = decimal(float64(s.CostNano)/1e9, 4), p.currency

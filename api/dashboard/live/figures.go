@@ -74,7 +74,7 @@ func (f figures) Dialed() number { return f.count(f.Sums.Dialed(), outcomeFilter
 func (f figures) Succeeded() number { return f.count(f.Successful, []string{"success", "yes"}) }
 
 // Known is the number of calls whose success is known.
-func (f figures) Known() number { return f.count(f.Judged, []string{"success", "known"}) }
+func (f figures) Known() number { return f.count(f.KnownSuccess, []string{"success", "known"}) }
 
 func (f figures) connected() int { return f.Outcomes[overview.Answered] + f.Outcomes[overview.Machine] }
 
@@ -95,10 +95,10 @@ func (f figures) AnswerRate() number {
 
 // Success is the share of successful calls of those whose success is known.
 func (f figures) Success() number {
-	if f.Judged == 0 {
+	if f.KnownSuccess == 0 {
 		return none()
 	}
-	return f.linked(f.Successful, percent(share(f.Successful, f.Judged)), []string{"success", "yes"})
+	return f.linked(f.Successful, percent(share(f.Successful, f.KnownSuccess)), []string{"success", "yes"})
 }
 
 func (f figures) response(part float64, filters ...string) number {

@@ -238,7 +238,7 @@ func rate(n, of int) float64 {
 }
 
 func answerRate(s *overview.Sums) float64  { return rate(s.Outcomes[overview.Answered], s.Dialed()) }
-func successRate(s *overview.Sums) float64 { return rate(s.Successful, s.Judged) }
+func successRate(s *overview.Sums) float64 { return rate(s.Successful, s.KnownSuccess) }
 
 func median(s *overview.Sums) float64 {
 	if ms, ok := s.Times.Percentile(.5); ok {
