@@ -117,8 +117,7 @@ type deepgramMessage struct {
 }
 
 func parseDeepgram(b []byte) (update, error) {
-	var d deepgramMessage
-	err := json.Unmarshal(b, &d)
+	d, err := pipeline.DecodeJSON[deepgramMessage](b)
 	// In messages of other types, fields may have other types. Unmarshal then decodes the rest.
 	if _, other := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!other || d.Type == "") {
 		return update{}, fmt.Errorf("not JSON: %w", err)

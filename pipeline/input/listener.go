@@ -45,6 +45,7 @@ type Listener struct {
 	// Sent, if set, returns the level (dBFS) of the audio being sent. The listener needs it to recognize echo.
 	Sent func() float64
 
+	arrival   media.Arrival // Leg; nil if it does not implement the interface
 	detector  vad.Detector
 	trail     vad.LevelHistory
 	prosody   prosodyEstimator
@@ -72,6 +73,7 @@ type arrival struct {
 func (l *Listener) Run(ctx context.Context) error {
 	f := make(media.Frame, media.FrameLen(l.Leg.Rate()))
 	l.floor = math.Inf(-1)
+	l.arrival, _ = l.Leg.(media.Arrival)
 	for ctx.Err() == nil {
 		err := l.Leg.ReadFrame(f)
 		switch {
@@ -204,8 +206,8 @@ func (l *Listener) note() {
 	now := time.Now()
 	a := arrival{at: now, read: now}
 	l.concealed = false
-	if legs, ok := l.Leg.(media.Arrival); ok {
-		at, measured := legs.Arrived()
+	if l.arrival != nil {
+		at, measured := l.arrival.Arrived()
 		if l.concealed = !measured; measured {
 			a.at, a.measured = at, true
 		}

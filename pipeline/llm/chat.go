@@ -177,8 +177,8 @@ const statusOverloaded = 529
 type chatDecoder struct{}
 
 func (chatDecoder) decode(data []byte, a *answer) error {
-	var c chatChunk
-	if err := json.Unmarshal(data, &c); err != nil {
+	c, err := pipeline.DecodeJSON[chatChunk](data)
+	if err != nil {
 		return errNotJSON(err)
 	}
 	if c.Error != nil {

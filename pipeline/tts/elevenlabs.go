@@ -274,8 +274,8 @@ func (e *elevenSynthesis) Audio() iter.Seq2[pipeline.Speech, error] {
 }
 
 func parseEleven(b []byte) (elevenMessage, error) {
-	var m elevenMessage
-	if err := json.Unmarshal(b, &m); err != nil {
+	m, err := pipeline.DecodeJSON[elevenMessage](b)
+	if err != nil {
 		return m, fmt.Errorf("elevenlabs: not JSON: %w", err)
 	}
 	return m, nil
