@@ -1,6 +1,9 @@
 package dtmf
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // Durations in frames of 20 ms.
 const (
@@ -32,17 +35,16 @@ func (s Step) Event() (frames int, end, ok bool) {
 	return min(s.Frame+1, DownFrames), s.Frame+1 >= DownFrames, s.Busy && s.Frame < DownFrames+repeats
 }
 
-// Dialer sends digits one after the other. Press may be called from any goroutine, Next from one only. Neither blocks
-// or allocates.
+// Dialer sends digits one after the other. Press may be called from any goroutine, Next from one only. Neither
+// allocates. The zero value has an empty queue.
 type Dialer struct {
-	queue chan rune
-	mu    sync.Mutex // locked by Press
-	step  Step
-	left  int // remaining frames of the digit or pause
-}
+	waiting atomic.Int64 // number of keys in queue; lets Next skip the lock
+	step    Step
+	left    int // remaining frames of the digit or pause
 
-// NewDialer returns a Dialer with an empty queue.
-func NewDialer() *Dialer { return &Dialer{queue: make(chan rune, maxQueued)} }
+	mu    sync.Mutex // held while queue is used
+	queue [maxQueued]rune
+}
 
 // Press adds keys to the queue. If the queue lacks room or a key is invalid, it adds none and returns an error.
 func (d *Dialer) Press(keys string) error {
@@ -51,29 +53,39 @@ func (d *Dialer) Press(keys string) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.queue)+len(keys) > maxQueued { // in a valid text every digit is one byte
+	n := int(d.waiting.Load())
+	if n+len(keys) > maxQueued { // in a valid text every digit is one byte
 		return ErrFull
 	}
-	for _, k := range keys {
-		d.queue <- k // cannot block, because there is room and mu is held
+	for i, k := range keys {
+		d.queue[n+i] = k
 	}
+	d.waiting.Store(int64(n + len(keys)))
 	return nil
 }
 
 // Next returns what to send in the next frame.
 func (d *Dialer) Next() Step {
-	if d.left == 0 {
-		select {
-		case k := <-d.queue:
-			d.begin(k)
-		default:
-			return Step{}
-		}
-	} else {
+	switch {
+	case d.left > 0:
 		d.step.Frame++
+	case d.waiting.Load() == 0:
+		return Step{}
+	default:
+		d.begin(d.take())
 	}
 	d.left--
 	return d.step
+}
+
+// take removes the first key from the queue, which must not be empty.
+func (d *Dialer) take() rune {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, k := d.waiting.Load(), d.queue[0]
+	copy(d.queue[:], d.queue[1:n])
+	d.waiting.Store(n - 1)
+	return k
 }
 
 func (d *Dialer) begin(k rune) {

@@ -19,7 +19,7 @@ import (
 const ms = time.Millisecond
 
 func TestDialer(t *testing.T) {
-	d := NewDialer()
+	var d Dialer
 	if s := d.Next(); s.Busy {
 		t.Errorf("%+v without a key", s)
 	}
@@ -172,7 +172,7 @@ func TestDetectorReadsDialer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := rapid.StringOfN(rapid.RuneFrom([]rune(Names)), 1, 20, -1).Draw(t, "keys")
 		rate := rapid.SampledFrom([]int{8000, 16000}).Draw(t, "rate")
-		d, e := NewDialer(), NewDetector(rate)
+		d, e := new(Dialer), NewDetector(rate)
 		if err := d.Press(keys); err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,8 @@ const (
 // file. Close completes the file.
 type Recording struct {
 	media.Leg
+	arrival media.Arrival // Leg; nil if it does not implement the interface
+
 	path string
 	file *os.File
 	out  io.Writer // receives the audio; equals file, except in some tests
@@ -53,6 +55,7 @@ func New(path string, leg media.Leg) (*Recording, error) {
 	r := &Recording{
 		Leg: leg, path: path, file: f, out: f, left: newRing(), right: newRing(), stop: make(chan struct{}), done: make(chan struct{}),
 	}
+	r.arrival, _ = leg.(media.Arrival)
 	go r.write()
 	return r, nil
 }
@@ -68,10 +71,10 @@ func (r *Recording) ReadFrame(f media.Frame) error {
 
 // Arrived implements media.Arrival. It returns false if the original leg does not implement media.Arrival.
 func (r *Recording) Arrived() (time.Time, bool) {
-	if a, ok := r.Leg.(media.Arrival); ok {
-		return a.Arrived()
+	if r.arrival == nil {
+		return time.Time{}, false
 	}
-	return time.Time{}, false
+	return r.arrival.Arrived()
 }
 
 // Play implements media.Leg.

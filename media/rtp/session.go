@@ -78,7 +78,7 @@ type Session struct {
 	feed     atomic.Pointer[media.Feed]
 	keys     chan rune
 	keyInput keyInput
-	dialer   *dtmf.Dialer
+	dialer   dtmf.Dialer
 	done     chan struct{}
 	ended    atomic.Bool   // done is closed
 	wake     chan struct{} // has room for one wake-up
@@ -101,7 +101,6 @@ func newSession(t *Transport, socks pair) *Session {
 		socket:    socks.audio,
 		opened:    time.Now(),
 		keys:      make(chan rune, keysQueued),
-		dialer:    dtmf.NewDialer(),
 		done:      make(chan struct{}),
 		wake:      make(chan struct{}, 1),
 	}
