@@ -4,6 +4,7 @@ package mediaclock
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,9 @@ const (
 	// phases is the number of groups into which streams are divided. The groups are called at different times within
 	// a frame.
 	phases = int(media.FrameTime / Tick)
+	// fewStreams is the number of streams up to which the clock also wakes when packets arrive, and does not wake for
+	// ticks that have nothing to do. With more streams, reading packets in each tick takes less CPU.
+	fewStreams = 32
 	// catchUp is the maximum delay after which the clock still runs every missed tick. After a longer delay it skips
 	// the missed ticks, because a burst of old frames is useless.
 	catchUp = 50 * time.Millisecond
@@ -30,6 +34,19 @@ type Stream interface {
 	// Tick is called on the clock's goroutine. Each due is media.FrameTime after the previous due, or a multiple of
 	// FrameTime if the clock skipped ticks. Tick must not block or call the remove function of any stream or hook.
 	Tick(due time.Time)
+}
+
+// Split is the second stream of AddSplit.
+type Split interface {
+	Stream
+	// IsIdle reports that the next Tick would do nothing. It is called on the clock's goroutine.
+	IsIdle() bool
+}
+
+// Sockets is a hook that reads packets. FD returns a descriptor that is readable while packets wait.
+type Sockets interface {
+	Stream
+	FD() int
 }
 
 // Clock calls streams. The zero value is ready to use. All methods may be called from any goroutine. Adding and
@@ -77,8 +94,8 @@ func (c *Clock) signal() chan struct{} {
 func (c *Clock) Run(ctx context.Context) {
 	wake := c.signal()
 	due := time.Now().Add(Tick)
-	timer := c.newTimer()
-	defer timer.stop()
+	w := waiter{clock: c, timer: c.newTimer()}
+	defer w.timer.stop()
 	for n := 0; ; n++ {
 		for c.streams.Load() == 0 {
 			select {
@@ -88,7 +105,7 @@ func (c *Clock) Run(ctx context.Context) {
 			}
 			due = time.Now().Add(Tick)
 		}
-		if timer.wait(ctx, due); ctx.Err() != nil {
+		if n, due = w.wait(ctx, n, due); ctx.Err() != nil {
 			return
 		}
 		lateness := time.Since(due)
@@ -114,17 +131,26 @@ func (c *Clock) recordLateness(lateness time.Duration) {
 	}
 }
 
+// tick calls the hooks and the streams of a phase.
 func (c *Clock) tick(phase int, due time.Time) {
-	if hooks := c.hooks.Load(); hooks != nil {
-		for _, e := range *hooks {
-			e.call(due)
+	for _, list := range []*[]*entry{c.hooks.Load(), c.lists[phase].Load()} {
+		if list != nil {
+			for _, e := range *list {
+				e.call(due)
+			}
 		}
 	}
-	if list := c.lists[phase].Load(); list != nil {
-		for _, e := range *list {
-			e.call(due)
+}
+
+// idleTicks returns the number of ticks from tick n on that have no stream to call.
+func (c *Clock) idleTicks(n int) int {
+	for idle := range phases - 1 {
+		list := c.lists[(n+idle)%phases].Load()
+		if list != nil && slices.ContainsFunc(*list, (*entry).isDue) {
+			return idle
 		}
 	}
+	return phases - 1
 }
 
 // Add makes the clock call s once for each frame, in the group with the fewest streams. After remove has returned, s
@@ -148,8 +174,8 @@ func (c *Clock) leastLoaded() int {
 	return phase
 }
 
-// AddSplit does what Add does. In addition, the clock calls mid half a frame after each call of s.
-func (c *Clock) AddSplit(s, mid Stream) (remove func()) {
+// AddSplit does what Add does. In addition, the clock calls mid half a frame after each call of s, or not if mid is idle.
+func (c *Clock) AddSplit(s Stream, mid Split) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	phase := c.leastLoaded()
@@ -159,8 +185,9 @@ func (c *Clock) AddSplit(s, mid Stream) (remove func()) {
 	return func() { first(); second() }
 }
 
-// Hook makes the clock call s at each tick, before the streams. The clock does not call s while there is no stream.
-// remove works as described for Add.
+// Hook makes the clock call s at each tick, before the streams. The clock does not call s while there is no stream, and
+// skips ticks without a stream while there are few streams. It then also calls a hook that implements Sockets when
+// packets arrive. remove works as described for Add.
 func (c *Clock) Hook(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,6 +197,8 @@ func (c *Clock) Hook(s Stream) (remove func()) {
 // add adds a stream to a list. The caller holds c.mu.
 func (c *Clock) add(list *atomic.Pointer[[]*entry], s Stream, count *int) (remove func()) {
 	e := &entry{stream: s}
+	e.split, _ = s.(Split)
+	e.sockets, _ = s.(Sockets)
 	change(list, func(old []*entry) []*entry { return append(old, e) })
 	streams := int64(1)
 	if list == &c.hooks {
@@ -216,6 +245,8 @@ type entry struct {
 	mu      sync.Mutex // held while the stream is called
 	removed bool
 	stream  Stream
+	split   Split   // stream, if it is one
+	sockets Sockets // stream, if it is one
 }
 
 // call calls the stream. It does nothing if the entry is locked, because then the stream is being removed.
@@ -227,4 +258,13 @@ func (e *entry) call(due time.Time) {
 	if !e.removed {
 		e.stream.Tick(due)
 	}
+}
+
+// isDue reports whether the next call would do something.
+func (e *entry) isDue() bool {
+	if !e.mu.TryLock() {
+		return false
+	}
+	defer e.mu.Unlock()
+	return !e.removed && (e.split == nil || !e.split.IsIdle())
 }

@@ -81,6 +81,9 @@ func (p *poller) add(s *udpSocket, h packetHandler) (remove func(), err error) {
 	}), nil
 }
 
+// FD implements mediaclock.Sockets.
+func (p *poller) FD() int { return p.epoll }
+
 // free makes an index of the list unused. The caller holds p.mu.
 func (p *poller) free(at int) {
 	list := append([]*listener(nil), *p.open.Load()...)

@@ -138,10 +138,13 @@ func (s *Session) sendPacket(head packet, n int) {
 type midframe struct{ *Session }
 
 func (m midframe) Tick(due time.Time) {
-	s := m.Session
-	p := s.sender.params
-	if p == nil || s.sender.pending == 0 || p.ptime%media.FrameTime == 0 {
-		return
+	if !m.IsIdle() {
+		m.sendAudio(m.sender.params, due)
 	}
-	s.sendAudio(p, due)
+}
+
+// IsIdle implements mediaclock.Split.
+func (m midframe) IsIdle() bool {
+	p := m.sender.params
+	return p == nil || m.sender.pending == 0 || p.ptime%media.FrameTime == 0
 }
