@@ -1,20 +1,22 @@
 package wsdial
 
 import (
+	"io"
 	"net"
 	"os"
 	"syscall"
 	"unsafe"
 )
 
-// A quickConn is a TCP connection that writes by raw system calls. They never wait, because the socket is non-blocking.
-// Every other system call wakes the scheduler's monitor, which then runs for milliseconds; audio is written all the time.
+// A quickConn is a TCP connection that reads and writes by raw system calls. They never wait, because the socket is
+// non-blocking. Every other system call wakes the scheduler's monitor, which then runs for milliseconds; audio and
+// results come and go all the time.
 type quickConn struct {
 	*net.TCPConn
 	raw syscall.RawConn
 }
 
-// quicken returns conn with quick writes if it is a TCP connection.
+// quicken returns conn with quick reads and writes if it is a TCP connection.
 func quicken(conn net.Conn) net.Conn {
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
@@ -25,6 +27,45 @@ func quicken(conn net.Conn) net.Conn {
 		return conn
 	}
 	return quickConn{tcp, raw}
+}
+
+// Read implements net.Conn.
+func (c quickConn) Read(b []byte) (n int, err error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	var errno syscall.Errno
+	err = c.raw.Read(func(fd uintptr) bool {
+		for {
+			room := unsafe.Pointer(&b[0]) //nolint:gosec // the kernel writes it during the call only
+			got, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(room), uintptr(len(b)), syscall.MSG_DONTWAIT, 0, 0)
+			switch e {
+			case 0:
+				n = int(got)
+				return true
+			case syscall.EAGAIN:
+				return false // wait until something arrives
+			case syscall.EINTR:
+			default:
+				errno = e
+				return true
+			}
+		}
+	})
+	switch {
+	case err != nil:
+		return n, err
+	case errno != 0:
+		return n, c.opError("read", "recvfrom", errno)
+	case n == 0:
+		return 0, io.EOF
+	default:
+		return n, nil
+	}
+}
+
+func (c quickConn) opError(op, call string, errno syscall.Errno) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError(call, errno)}
 }
 
 // Write implements net.Conn.
@@ -48,7 +89,7 @@ func (c quickConn) Write(b []byte) (n int, err error) {
 		return true
 	})
 	if err == nil && errno != 0 {
-		err = &net.OpError{Op: "write", Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError("sendto", errno)}
+		err = c.opError("write", "sendto", errno)
 	}
 	return n, err
 }

@@ -6,11 +6,12 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// pair returns the two ends of a TCP connection, the first one with quick writes.
+// pair returns the two ends of a TCP connection, the first one quick.
 func pair(t *testing.T) (net.Conn, net.Conn) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -67,6 +68,50 @@ func TestQuickWriteDeadline(t *testing.T) {
 	var timeout net.Error
 	if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() || n == len(b) {
 		t.Errorf("wrote %d bytes: %v", n, err)
+	}
+}
+
+// TestQuickRead reads in pieces, waits for data, and sees the end of the connection and a deadline.
+func TestQuickRead(t *testing.T) {
+	near, far := pair(t)
+	if n, err := near.Read(nil); n != 0 || err != nil {
+		t.Errorf("no room: %d, %v", n, err)
+	}
+	if err := near.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	var timeout net.Error
+	if _, err := near.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("deadline: %v", err)
+	}
+	if err := near.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	sent := make([]byte, 8<<20)
+	for i := range sent {
+		sent[i] = byte(i / 251)
+	}
+	go func() {
+		_, _ = far.Write(sent)
+		_ = far.Close()
+	}()
+	if got, err := io.ReadAll(near); !bytes.Equal(got, sent) || err != nil {
+		t.Errorf("received %d bytes: %v", len(got), err)
+	}
+	_ = near.Close()
+	if _, err := near.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after close: %v", err)
+	}
+}
+
+func TestQuickReadReset(t *testing.T) {
+	near, far := pair(t)
+	_ = far.(*net.TCPConn).SetLinger(0)
+	_ = far.Close()
+	_, err := near.Read(make([]byte, 1))
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "read" || !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("%v", err)
 	}
 }
 
