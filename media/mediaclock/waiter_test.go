@@ -118,7 +118,7 @@ func TestKernelTimerWatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	soon := func() time.Time { return time.Now().Add(2 * time.Millisecond) }
 	if due := soon(); !k.watch([]int{fd}) || k.wait(t.Context(), due) || time.Now().Before(due) {
 		t.Error("an empty pipe ended the wait")
