@@ -151,3 +151,31 @@ func TestAgentJourneyInBrowser(t *testing.T) {
 		t.Errorf("%q", faults)
 	}
 }
+
+// TestTalkFaults checks that a refused test call is no idle page, and that an error goes when its cause does.
+func TestTalkFaults(t *testing.T) {
+	h, scenes := talking(t)
+	b := h.Chrome(t)
+	expect := func(when, want string) {
+		t.Helper()
+		const look = `[...document.querySelectorAll("[data-state], [data-start], .refused")].map((e) => e.textContent + " " + e.className).join("|")`
+		if got := dashtest.Read[string](b, look); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	for _, s := range scenes {
+		switch s.do(b); s.name {
+		case "refused":
+			expect("refused", "Browsers cannot talk with this agent. It is not published, or this server has no web calls. refused|Not connected state bad|Try again button")
+			b.Run(`document.querySelector("#f-typed").click()`)
+			expect("another choice", " refused|Ready state|Start talking button first")
+		case "fault":
+			b.Run(`call.emit("error", { code: "text_unsent", message: "Not sent." })`)
+			expect("lost", "Not sent. refused|Reconnecting state|Start talking button first")
+			b.Run(`call.emit("state", { state: "listening" })`)
+			expect("connected again", " refused|Listening state|Start talking button first")
+			b.Run(`call.emit("error", { code: "microphone_lost", message: "No microphone." }); call.emit("state", { state: "reconnecting" }); call.emit("state", { state: "listening" })`)
+			expect("no microphone", "No microphone. refused|Listening state|Start talking button first")
+		}
+	}
+}

@@ -151,6 +151,32 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestFaults checks that a refused call is no idle page, and that an error goes when its cause does.
+func TestFaults(t *testing.T) {
+	b := openPage(t, false)
+	open(b, "light", 1440, 900)
+	look := `[document.getElementById("state").textContent, document.getElementById("talk").textContent, document.getElementById("talk").className, document.getElementById("error").textContent].join("|")`
+	expect := func(when, want string) {
+		t.Helper()
+		if got := dashtest.Read[string](b, look); got != want {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	b.Run(`window.answer = window.fetch; window.fetch = async () => new Response('{"message": "All lines are busy."}', { status: 503 }); document.getElementById("talk").click()`)
+	b.Until(`!document.getElementById("error").hidden`)
+	expect("refused", "Not connected|Try again||All lines are busy.")
+	b.Run(`document.getElementById("typed").click()`)
+	expect("another choice", "Ready|Talk|primary|")
+	b.Run(`document.getElementById("typed").click(); window.fetch = window.answer`)
+	b.Run(call)
+	b.Run(`window.call.emit("state", { state: "reconnecting" }); window.call.emit("error", { code: "text_unsent", message: "Not sent." })`)
+	expect("lost", "Reconnecting|Talk|primary|Not sent.")
+	b.Run(`window.call.emit("state", { state: "listening" })`)
+	expect("connected again", "Listening|Talk|primary|")
+	b.Run(`window.call.emit("error", { code: "microphone_lost", message: "No microphone." }); window.call.emit("state", { state: "reconnecting" }); window.call.emit("state", { state: "listening" })`)
+	expect("no microphone", "Listening|Talk|primary|No microphone.")
+}
+
 // TestScrolledUp checks that new lines do not move a transcript in which the visitor has scrolled up.
 func TestScrolledUp(t *testing.T) {
 	b := openPage(t, true)

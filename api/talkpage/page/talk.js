@@ -3,7 +3,7 @@ import { Parley } from "../rtc/parley.js";
 
 const $ = (id) => document.getElementById(id);
 const STATES = {
-  idle: "Ready", connecting: "Connecting", reconnecting: "Reconnecting", ended: "Ended",
+  idle: "Ready", connecting: "Connecting", failed: "Not connected", reconnecting: "Reconnecting", ended: "Ended",
   listening: "Listening", hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Hearing you", held: "Waiting",
 };
 const REASONS = {
@@ -36,7 +36,10 @@ function show(state) {
   $("state").textContent = STATES[state] ?? state;
 }
 
+let fault = null; // the error that shows
+
 function fail(error) {
+  fault = error;
   $("error").textContent = error?.message ?? "";
   $("error").hidden = !error;
 }
@@ -167,8 +170,8 @@ async function begin(join) {
     else idle("The previous call has ended.");
   } catch (e) {
     const aborted = e.code === "aborted";
-    if (!aborted) fail(e);
     idle(aborted ? REASONS.callee_hangup : "");
+    if (!aborted) refused(e);
     $("talk").focus();
   } finally {
     joining = null;
@@ -180,10 +183,23 @@ function hangUp() {
   call?.hangUp();
 }
 
+function refused(error) {
+  fail(error);
+  show("failed");
+  offer("Try again");
+}
+
+/** Names the button that begins a call. It stands out unless the last attempt failed. */
+function offer(name = "Talk") {
+  $("talk").textContent = name;
+  $("talk").classList.toggle("primary", name === "Talk");
+}
+
 function idle(status) {
   call = null;
   dictate(false);
   show("idle");
+  offer();
   controls(false);
   mute(false);
   $("status").textContent = status;
@@ -204,7 +220,10 @@ function attach(joined) {
     if (state === "speaking") spoke = Infinity;
     else if (spoke === Infinity) spoke = Date.now();
     if (state === "reconnecting") $("status").textContent = "The connection was lost. Reconnecting…";
-    else if ($("status").textContent.startsWith("The connection")) $("status").textContent = "Reconnected.";
+    else if ($("status").textContent.startsWith("The connection")) {
+      $("status").textContent = "Reconnected.";
+      if (fault?.code !== "microphone_lost") fail(null);
+    }
   });
   call.on("transcript", transcript);
   call.on("turn", (t) => { turns.push(t); waterfall(); });
@@ -301,7 +320,10 @@ $("write").addEventListener("submit", (e) => {
   e.preventDefault();
   if (write($("text").value)) $("text").value = "";
 });
-$("typed").addEventListener("change", () => { $("status").textContent = speaks() ? "Press Talk and allow the microphone." : "Press Talk, then type what you would say."; });
+$("typed").addEventListener("change", () => {
+  fail(null);
+  idle(speaks() ? "Press Talk and allow the microphone." : "Press Talk, then type what you would say.");
+});
 $("talk").addEventListener("click", talk);
 $("keypad").addEventListener("click", (e) => { if (e.target.closest("button")) press(e.target.textContent); });
 $("mute").addEventListener("click", () => mute(!call?.muted));

@@ -33,7 +33,7 @@ async function begin(join) {
     if (joined) attach(joined);
     else show("ready"); // the call of the former page has ended
   } catch (error) {
-    show("ready");
+    show("ready", error.code === "aborted" ? "Ready" : "Not connected");
     if (error.code !== "aborted") fail(error);
   }
   joining = null;
@@ -44,7 +44,11 @@ function attach(joined) {
   $("typed").checked = !call.hasMicrophone; // after a reload, the call is as before
   $("muted").checked = call.muted;
   $("silent").checked = !call.playback;
-  call.on("state", ({ state }) => { if (state !== "ended") show(state); });
+  call.on("state", ({ state }) => {
+    if (state === "ended") return;
+    if ($("state").textContent === STATES.reconnecting) fail(null);
+    show(state);
+  });
   call.on("transcript", addLine);
   call.on("level", ({ microphone, agent }) => { $("you").value = 3 * microphone; $("agent").value = 3 * agent; });
   call.on("devicechange", listDevices);

@@ -131,10 +131,22 @@
   const part = (name) => form.querySelector(`[data-${name}]`);
   const [error, state, lines, text] = [form.querySelector(".refused"), part("state"), form.querySelector(".chat-lines"), part("text")];
   const states = { connecting: "Connecting", reconnecting: "Reconnecting", listening: "Listening", hearing: "Hearing you", closing: "Hearing you", thinking: "Thinking", speaking: "Speaking", paused: "Hearing you", held: "Waiting", ended: "Ended" };
-  let call = null;
+  let call = null, fault = null, lost = false;
+  const fail = (problem) => {
+    fault = problem;
+    error.textContent = problem?.message ?? "";
+    error.hidden = !problem;
+  };
+  const start = part("start"), label = start.textContent;
+  const rest = (said, refused) => {
+    state.textContent = said;
+    state.classList.toggle("bad", refused);
+    start.textContent = refused ? "Try again" : label;
+    start.classList.toggle("first", !refused);
+  };
   const named = (s) => call.muted && ["listening", "hearing", "closing"].includes(s) ? "You are muted" : states[s] ?? s;
   const show = (on) => {
-    part("start").hidden = on;
+    start.hidden = on;
     part("hangup").hidden = part("mute").hidden = !on;
     part("mute").setAttribute("aria-pressed", "false"); // each call begins with an open microphone
     if (!on) text.hidden = true;
@@ -166,29 +178,37 @@
   form.addEventListener("submit", async (e) => {
     e.preventDefault();
     e.stopPropagation();
-    if (call || part("start").hidden) return;
+    if (call || start.hidden) return;
     const typed = form.elements.typed.checked;
     body = new URLSearchParams(new FormData(form));
-    error.hidden = true;
+    fail(null);
     lines.replaceChildren();
     show(true);
-    state.textContent = "Connecting";
+    rest("Connecting", false);
     try {
       const { Parley } = await import("/rtc/parley.js");
       call = await Parley.join(ticket, typed ? { microphone: false } : {});
-      call.on("state", (s) => { state.textContent = named(s.state); });
+      call.on("state", (s) => {
+        state.textContent = named(s.state);
+        if (lost && s.state !== "ended" && fault?.code !== "microphone_lost") fail(null); // connected again
+        lost = s.state === "reconnecting";
+      });
       call.on("transcript", line);
-      call.on("error", (problem) => { error.textContent = problem.message; error.hidden = false; });
+      call.on("error", fail);
       text.hidden = !typed;
       if (typed) { part("mute").hidden = true; text.querySelector("input").focus(); }
       await call.ended;
     } catch (problem) {
-      error.textContent = problem.message;
-      error.hidden = false;
+      fail(problem);
     }
-    state.textContent = call ? "Ended" : "Ready";
+    rest(call ? "Ended" : "Not connected", !call);
     call = null;
     show(false);
+  });
+  form.elements.typed.addEventListener("change", () => {
+    if (!fault) return;
+    fail(null);
+    rest("Ready", false);
   });
   part("hangup").addEventListener("click", () => call?.hangUp());
   part("mute").addEventListener("click", (e) => {
@@ -205,9 +225,9 @@
     try {
       call.sendText(said);
       e.target.value = "";
+      fail(null);
     } catch (problem) {
-      error.textContent = problem.message;
-      error.hidden = false;
+      fail(problem);
     }
   });
 })();
