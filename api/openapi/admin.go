@@ -89,7 +89,8 @@ func organizationPaths() map[string]*huma.PathItem {
 			OperationID: "get-organization", Summary: "Read an organization", Parameters: pathID("organization", orgID),
 			Responses: answers("200", "The organization", org),
 		}, noObject()), Patch: administration(&huma.Operation{
-			OperationID: "change-organization", Summary: "Choose the market rules of an organization's campaigns", Parameters: pathID("organization", orgID),
+			OperationID: "change-organization", Summary: "Choose the market rules of an organization's campaigns",
+			Parameters:  pathID("organization", orgID),
 			RequestBody: bodyOf("OrganizationChange", map[string]any{"market": "us"}), Responses: answers("200", "The organization", org),
 		}, noBody())},
 		"/v1/admin/market-packages": {Get: administration(&huma.Operation{
@@ -130,7 +131,8 @@ func keyPaths() map[string]*huma.PathItem {
 				OperationID: "get-key", Summary: "Read an API key", Parameters: pathID("key", keyID), Responses: answers("200", "The key", key),
 			}, noObject()),
 			Patch: administration(&huma.Operation{
-				OperationID: "change-key", Summary: "Change a key's rate limit. It applies from the next request", Parameters: pathID("key", keyID),
+				OperationID: "change-key", Summary: "Change a key's rate limit. It applies from the next request",
+				Parameters:  pathID("key", keyID),
 				RequestBody: bodyOf("KeyChange", map[string]any{"rate_limit": "off"}), Responses: answers("200", "The key", key),
 			}, noBody()),
 		},

@@ -133,7 +133,9 @@ func pages(usual int, ordered bool) []*huma.Param {
 	}
 	if ordered {
 		order := &huma.Schema{Type: huma.TypeString, Enum: []any{"asc", "desc"}, Default: "desc"}
-		all = append(all, &huma.Param{Name: "order", In: "query", Description: "By the time of creation: desc begins with the newest", Schema: order})
+		all = append(all, &huma.Param{
+			Name: "order", In: "query", Description: "By the time of creation: desc begins with the newest", Schema: order,
+		})
 	}
 	return all
 }
