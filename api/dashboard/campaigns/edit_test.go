@@ -112,7 +112,7 @@ func TestEditDraft(t *testing.T) {
 		}
 	}
 	a := b.Follow(page+"/edit", with(form, "name", "Autumn", "pace", "5", "from_hour", "11:00", "attempts", "3", "budget", "", "classification", "servicing")...)
-	for _, want := range []string{"Settings saved.", "Autumn", "Servicing, agent sales, 5 calls per minute", "Mon–Tue 11:00 AM–4:00 PM", "at most 3 calls", "no limit", "settings changed by oscar"} {
+	for _, want := range []string{"Settings saved.", "Autumn", "Servicing, agent sales, 5 calls per minute", "Mon–Tue 11:00 AM–4:00 PM", "at most 3 attempts", "no limit", "settings changed by oscar"} {
 		if !strings.Contains(a.Text(), want) {
 			t.Errorf("the page does not say %q: %s", want, a.Text())
 		}

@@ -45,7 +45,7 @@ type one struct {
 	Budget        *budget // nil if there is no budget
 	Hours, Pace   template.HTML
 	Dialed        int // number of attempts in Hours
-	Lists         []store.ImportSummary
+	Imports       []store.ImportSummary
 	History       []event
 	Faulted       int // contacts that have no attempts left after a fault of Parley or a provider
 	Skipped       int // contacts that were suppressed because of their location and may be screened again
@@ -99,7 +99,7 @@ func (c *Campaigns) show(r *ui.Request) (ui.Page, error) {
 		}
 	}
 	const most = 20
-	if o.Lists, err = c.API.Store.Imports.List(r.Context(), r.DB(), k.ID, most); err != nil {
+	if o.Imports, err = c.API.Store.Imports.List(r.Context(), r.DB(), k.ID, most); err != nil {
 		return ui.Page{}, err
 	}
 	log, err := c.API.Store.LogEntries(r.Context(), r.DB(), k.ID, most)
@@ -129,7 +129,7 @@ func menu(texts *ui.Texts, k campaigns.Campaign) []ui.Link {
 	if !k.Status.IsOver() {
 		all = append(
 			all,
-			ui.Link{Label: texts.T("campaigns.link.add_numbers"), Path: "campaigns/" + k.ID + "/calls"},
+			ui.Link{Label: texts.T("campaigns.link.add_contacts"), Path: "campaigns/" + k.ID + "/calls"},
 			ui.Link{Label: texts.T("campaigns.link.edit_budget"), Path: "campaigns/" + k.ID + "/budget"},
 			ui.Link{Label: texts.T("campaigns.link.withdraw_numbers"), Path: "campaigns/withdraw"},
 			ui.Link{Label: texts.T("campaigns.link.cancel_campaign"), Path: "campaigns/" + k.ID + "/cancel", Danger: true},
