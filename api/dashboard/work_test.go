@@ -249,10 +249,14 @@ func TestHangUpInBrowser(t *testing.T) {
 	b.Go("live")
 	b.Until("document.body.innerText.includes('No active calls')")
 	admitter := &admission.Controller{Pool: h.DB.Pool, Store: h.Dashboard.Store}
-	call, err := admitter.Place(t.Context(), h.Acme, admission.Order{Agent: "sales", To: "+12025550123"}, func(*db.Batch, control.Call) error { return nil })
-	if err != nil {
-		t.Fatal(err)
+	place := func(number string) control.Call {
+		c, err := admitter.Place(t.Context(), h.Acme, admission.Order{Agent: "sales", To: number}, func(*db.Batch, control.Call) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
 	}
+	call := place("+12025550123")
 	b.Until("document.querySelector('#calls tbody').innerText.includes('Hello there.')")
 	b.Run("window.stays = true; document.querySelector('#calls td').click()") // anywhere on the row
 	b.Until("document.querySelector('#panel svg.bar') && document.querySelector('#panel').innerText.includes('Hello there.')")
@@ -262,8 +266,16 @@ func TestHangUpInBrowser(t *testing.T) {
 	b.Until("stays && document.activeElement.matches('#panel h2') && document.querySelector('#calls tr.chosen') && location.search.includes('call=')")
 	b.Run(`document.querySelector("#panel summary").click()`)
 	b.Until("document.querySelector('#panel .sure').open")
-	b.Press("Yes, hang up")
-	b.Until("document.body.innerText.includes('No active calls') && document.querySelector('#panel .state').textContent === 'ended'")
+	// An update during a press must not replace the button.
+	b.Run(`window.held = [...document.querySelectorAll("#panel button")].find((e) => e.textContent.trim() === "Yes, hang up");
+		held.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true }));
+		window.other = new EventSource(document.querySelector("[data-stream]").dataset.stream + location.search);
+		other.addEventListener("calls", (e) => { window.arrived = e.data.includes("555 0124"); })`)
+	place("+12025550124")
+	b.Until("arrived")
+	b.Until("held.isConnected && !document.querySelector('#calls tbody').innerText.includes('555 0124')")
+	b.Run(`other.close(); held.dispatchEvent(new PointerEvent("pointerup", { bubbles: true })); held.click()`)
+	b.Until("document.querySelector('#calls tbody').innerText.includes('555 0124') && document.querySelector('#panel .state').textContent === 'ended'")
 	after, err := h.Dashboard.Store.Call(t.Context(), h.Acme, call.ID)
 	if err != nil || after.Status != control.Ended || after.Reason != "api_hangup" {
 		t.Errorf("the call is %s, %s, %v", after.Status, after.Reason, err)

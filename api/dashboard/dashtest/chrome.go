@@ -113,10 +113,10 @@ func (b Tab) Fill(css, text string) {
 func (b Tab) Press(text string) {
 	b.t.Helper()
 	b.Run(`(() => {
-		const found = [...document.querySelectorAll("button, a")].find((e) => e.textContent.trim() === ` + strconv.Quote(text) + ` && e.getClientRects().length);
-		if (!found) throw new Error("no button or link named " + ` + strconv.Quote(text) + ` + " in " + document.body.innerText);
+		const find = () => [...document.querySelectorAll("button, a")].find((e) => e.textContent.trim() === ` + strconv.Quote(text) + ` && e.getClientRects().length);
+		if (!find()) throw new Error("no button or link named " + ` + strconv.Quote(text) + ` + " in " + document.body.innerText);
 		window.left = true;
-		setTimeout(() => found.click());
+		setTimeout(() => find().click()); // an update of the page may have replaced it
 	})()`)
 	b.Until("!window.left && document.readyState === 'complete'")
 }

@@ -4,8 +4,20 @@
 (() => {
   const key = (e) => e.id || e.getAttribute("href") || e.name || "";
 
+  // An update between the press and the release of a button would lose the click, so updates wait for the release.
+  let pressed = false;
+  const waiting = new Map();
+  const release = () => setTimeout(() => { // after the click
+    pressed = false;
+    for (const [part, html] of waiting) put(part, html);
+    waiting.clear();
+  });
+  addEventListener("pointerdown", () => { pressed = true; }, true);
+  for (const end of ["pointerup", "pointercancel", "dragend", "blur"]) addEventListener(end, release, true);
+
   // put replaces the content of a part and keeps open details and the focus.
   const put = (part, html) => {
+    if (pressed) { waiting.set(part, html); return; }
     const next = new DOMParser().parseFromString(html, "text/html");
     const now = next.getElementById(part.id) ?? next.body;
     if (now.id === part.id) {
