@@ -48,7 +48,7 @@ func printMedia(out io.Writer, results []bench.MediaResult) error {
 		if r.Design == bench.Floor {
 			floor[r.Calls] = r.CPU
 		}
-		fmt.Fprintf(w, "%d\t%s\t%.2f\t(%.2f–%.2f)\t%.1f\t%.2f %%\t(%.2f)\t%.1f ms\t%.1f ms\t(%.1f)\t%d\t%d\t\n", r.Calls, r.Design,
+		fmt.Fprintf(w, "%d\t%s\t%.2f\t(%.2f–%.2f)\t%.1f\t%.2f%%\t(%.2f)\t%.1f ms\t%.1f ms\t(%.1f)\t%d\t%d\t\n", r.Calls, r.Design,
 			millis(r.CPU), millis(r.Low), millis(r.High), float64(r.CPU)/float64(floor[r.Calls]),
 			100*r.Sent, 100*r.Least, millis(r.P99), millis(r.P999), millis(r.Worst), r.RSS/1024, r.Late)
 	}

@@ -48,12 +48,12 @@ func (r *Rating) Above(k Kind, odds float64) float64 {
 func Tables(out io.Writer, names []string, ratings []*Rating) error {
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "transcripts\tinside\tends\t"+
-		"2 % mistaken: odds\tends\tcontinued\t5 % mistaken: odds\tends\tcontinued\t10 % mistaken: odds\tends\tcontinued\t")
+		"2% mistaken: odds\tends\tcontinued\t5% mistaken: odds\tends\tcontinued\t10% mistaken: odds\tends\tcontinued\t")
 	for i, r := range ratings {
 		fmt.Fprintf(t, "%s\t%d\t%d\t", names[i], len(r[Inside]), len(r[End]))
 		for _, share := range []float64{0.02, 0.05, 0.1} {
 			odds := r.At(share)
-			fmt.Fprintf(t, "%.2f\t%.1f %%\t%.1f %%\t", odds, 100*r.Above(End, odds), 100*r.Above(Going, odds))
+			fmt.Fprintf(t, "%.2f\t%.1f%%\t%.1f%%\t", odds, 100*r.Above(End, odds), 100*r.Above(Going, odds))
 		}
 		fmt.Fprintln(t)
 	}

@@ -156,7 +156,7 @@ func TestKnee(t *testing.T) {
 		"slow":             {func(m *stepResult) { m.own = slices.Repeat([]float64{41}, 100) }, "p95 overhead is 21 ms above", "CPU was not the limit"},
 		"late packets":     {func(m *stepResult) { m.lateCame = 11 }, "packets were late", "CPU was not the limit"},
 		"missing packets":  {func(m *stepResult) { m.came = 9989 }, "packets were lost", "CPU was not the limit"},
-		"busy":             {func(m *stepResult) { m.shares = shares{server: .7, postgres: .12, all: .95} }, "used 82 % of the machine", "CPU was the limit: server 70 %"},
+		"busy":             {func(m *stepResult) { m.shares = shares{server: .7, postgres: .12, all: .95} }, "used 82% of the machine", "CPU was the limit: server 70%"},
 		"other processes":  {func(m *stepResult) { m.shares, m.lateCame = shares{server: .3, all: .99}, 50 }, "packets were late", "mostly used by other processes"},
 		"dead":             {func(m *stepResult) { m.dead = 3 }, "had no answer", "CPU was not the limit"},
 		"calls fail":       {func(m *stepResult) { m.unanswered, m.refused = 1, 1 }, "2 of 100 calls", "CPU was not the limit"},

@@ -76,10 +76,10 @@ func (m *stepResult) knee(first *stepResult) []string {
 	}
 	above := m.p95() - first.p95()
 	is(above > maxAddedP95, "p95 overhead is %s ms above that of the first step", result.Number(above))
-	is(part(m.lateCame, m.due) > maxBadPackets, "%s %% of the packets were late", result.Number(100*part(m.lateCame, m.due)))
-	is(part(m.due-m.came, m.due) > maxBadPackets, "%s %% of the packets were lost", result.Number(100*part(m.due-m.came, m.due)))
+	is(part(m.lateCame, m.due) > maxBadPackets, "%s%% of the packets were late", result.Number(100*part(m.lateCame, m.due)))
+	is(part(m.due-m.came, m.due) > maxBadPackets, "%s%% of the packets were lost", result.Number(100*part(m.due-m.came, m.due)))
 	busy := m.shares.server + m.shares.postgres
-	is(busy > maxServerShare, "the server and its Postgres used %.0f %% of the machine", 100*busy)
+	is(busy > maxServerShare, "the server and its Postgres used %.0f%% of the machine", 100*busy)
 	is(part(m.dead, m.dead+len(m.own)) > maxUnanswered, "%d of %d utterances had no answer", m.dead, m.dead+len(m.own))
 	is(part(m.refused+m.unanswered, m.orders) > maxUnanswered, "%d of %d calls were rejected or not placed", m.refused+m.unanswered, m.orders)
 	is(len(m.own) == 0, "no audio was received")
@@ -91,7 +91,7 @@ func part(n, of int) float64 { return float64(n) / float64(max(1, of)) }
 // limit describes the bottleneck. why holds the reasons from knee; late means that the load generator was late.
 func (m *stepResult) limit(why []string, late bool) string {
 	s := m.shares
-	where := fmt.Sprintf("server %.0f %%, Postgres %.0f %%, fake providers %.0f %%, load generator %.0f %%, others %.0f %%",
+	where := fmt.Sprintf("server %.0f%%, Postgres %.0f%%, fake providers %.0f%%, load generator %.0f%%, others %.0f%%",
 		100*s.server, 100*s.postgres, 100*s.fakes, 100*s.bench, 100*max(0, s.all-s.server-s.postgres-s.fakes-s.bench))
 	if late {
 		why = append(why, "the load generator was late")

@@ -39,14 +39,14 @@ func targets() []target {
 		{"`turn_ms` of callers who do not pause", "turns", "turn_ms", 0, "p50 ≤ 450, p95 ≤ 490", nil},
 		{"`turn_ms` of turns before a caller's first cut-off", "turns", "turn_ms_hurried", 0, "p50 ≤ 450, p95 ≤ 490", nil},
 		{"`turn_ms` of all callers", "turns", "turn_ms_all", 0, "p50 ≤ 450, p95 ≤ 700", nil},
-		{"audible cut-offs, mid-clause pauses", "turns", "cut_offs_mid_clause", 0, "share ≤ 2 %", nil},
+		{"audible cut-offs, mid-clause pauses", "turns", "cut_offs_mid_clause", 0, "share ≤ 2%", nil},
 		{"audible cut-offs, pauses after a complete clause", "turns", "cut_offs_complete_clause", 0, "", nil},
-		{"mid-clause pauses: turn not taken as one message with one answer", "turns", "not_one_answer_mid_clause", 0, "share ≤ 2 %", nil},
+		{"mid-clause pauses: turn not taken as one message with one answer", "turns", "not_one_answer_mid_clause", 0, "share ≤ 2%", nil},
 		{"barge-in: time to the agent's last sample, ms", "turns", "stop_ms", 0, "p50 ≤ 180, p95 ≤ 300", nil},
 		{"barge-in: time until the voice is ducked, ms", "turns", "duck_ms", 0, "p95 ≤ 90", nil},
-		{"answers lost to a cough", "turns", "cough_lost", 0, "share ≤ 3 %", nil},
-		{"answers lost to a backchannel", "turns", "backchannel_lost", 0, "share ≤ 3 %", nil},
-		{"answers lost to an echo at −20 dB", "turns", "echo_lost", 0, "share ≤ 3 %", nil},
+		{"answers lost to a cough", "turns", "cough_lost", 0, "share ≤ 3%", nil},
+		{"answers lost to a backchannel", "turns", "backchannel_lost", 0, "share ≤ 3%", nil},
+		{"answers lost to an echo at −20 dB", "turns", "echo_lost", 0, "share ≤ 3%", nil},
 		{"resume after a false stop, ms", "turns", "resume_ms", 0, "max ≤ 700", nil},
 		{"words of resumed answers that callers did not hear", "turns", "resume_words_lost", 0, "times ≤ 0", nil},
 		{"wrong words in the transcript of an interrupted answer", "turns", "heard_off", 0, "p95 ≤ 1", nil},
@@ -145,7 +145,8 @@ func cell(m result.Metric) string {
 	case m.N() == 0:
 		return ""
 	case m.Count != nil:
-		return fmt.Sprintf("%d of %d: %s %%", m.Count.Times, m.Count.N, amount(m, "share"))
+		share, interval, _ := strings.Cut(amount(m, "share"), " ")
+		return strings.TrimSpace(fmt.Sprintf("%d of %d: %s%% %s", m.Count.Times, m.Count.N, share, interval))
 	case m.Figure != nil:
 		return amount(m, "value")
 	case len(m.Bounds) > 0:

@@ -78,7 +78,7 @@ func distributions(f *result.File) []plot {
 }
 
 func shares() []label {
-	return []label{{low, "0"}, {(low + high) / 2, "50 %"}, {high, "100 %"}}
+	return []label{{low, "0"}, {(low + high) / 2, "50%"}, {high, "100%"}}
 }
 
 // A course selects a figure of a metric that is plotted over the number of calls.

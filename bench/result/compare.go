@@ -118,7 +118,7 @@ func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 		return fmt.Errorf("the results have no metric in common")
 	}
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\t\tA\tB\tB − A\t(95 %)\t\t")
+	fmt.Fprintln(w, "\t\tA\tB\tB − A\t(95%)\t\t")
 	regressions := 0
 	for _, d := range all {
 		if d.Regressed(tolerance) {
@@ -138,7 +138,7 @@ func WriteComparison(out io.Writer, a, b *File, tolerance float64) error {
 		return fmt.Errorf("%d figures with a target are no longer measured", missed)
 	}
 	if regressions > 0 {
-		return fmt.Errorf("%d of %d figures are significantly worse, by more than %s %%", regressions, len(all), Number(100*tolerance))
+		return fmt.Errorf("%d of %d figures are significantly worse, by more than %s%%", regressions, len(all), Number(100*tolerance))
 	}
 	return nil
 }

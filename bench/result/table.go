@@ -15,9 +15,9 @@ func (f *File) Table(out io.Writer) error {
 		of   func(Metric) bool
 		row  func(Metric) string
 	}{
-		{"\tn\tp50\tp90\tp95\t(95 %)\tp99\tmax\ttarget\t\t", func(m Metric) bool { return m.Spread != nil }, Metric.spread},
-		{"counts\tn\ttimes\tshare\t(95 %)\ttarget\t\t", func(m Metric) bool { return m.Count != nil }, Metric.share},
-		{"figure\t\t(95 %)\ttarget\t\t", func(m Metric) bool { return m.Figure != nil }, Metric.figure},
+		{"\tn\tp50\tp90\tp95\t(95%)\tp99\tmax\ttarget\t\t", func(m Metric) bool { return m.Spread != nil }, Metric.spread},
+		{"counts\tn\ttimes\tshare\t(95%)\ttarget\t\t", func(m Metric) bool { return m.Count != nil }, Metric.share},
+		{"figure\t\t(95%)\ttarget\t\t", func(m Metric) bool { return m.Figure != nil }, Metric.figure},
 	} {
 		w := tabwriter.NewWriter(out, 0, 4, 2, ' ', tabwriter.AlignRight)
 		n := 0

@@ -78,7 +78,7 @@ func (s *Score) row() string {
 		if of == 0 {
 			return "–"
 		}
-		return fmt.Sprintf("%.1f %%", 100*float64(n)/float64(of))
+		return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(of))
 	}
 	if s.Said == 0 {
 		return "–\t" + share(s.False, s.Other) + "\t–\t–\t–\t–"
