@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/secretbox"
@@ -156,6 +157,46 @@ func Exec(t testing.TB, d *db.DB, sql string, args ...any) {
 		t.Fatal(err)
 	}
 }
+
+// Traced returns a pool to the database, and a function that returns the statements since its last call, with those that
+// begin and end transactions.
+func Traced(t testing.TB, d *db.DB) (pool *pgxpool.Pool, statements func() []string) {
+	t.Helper()
+	sent := &trace{}
+	c := d.Pool.Config()
+	c.ConnConfig.Tracer = sent
+	pool, err := pgxpool.NewWithConfig(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool, sent.take
+}
+
+// A trace collects statements.
+type trace struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *trace) take() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.all
+	s.all = nil
+	return all
+}
+
+// TraceQueryStart implements pgx.QueryTracer.
+func (s *trace) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, q.SQL)
+	return ctx
+}
+
+// TraceQueryEnd implements pgx.QueryTracer.
+func (*trace) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
 // Value returns the only value that a query selects.
 func Value[T any](t testing.TB, d *db.DB, sql string, args ...any) (v T) {
