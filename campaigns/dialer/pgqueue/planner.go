@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/parley-voice/parley/campaigns"
@@ -82,13 +81,13 @@ func (p *Planner) Run(ctx context.Context) {
 	}
 }
 
-// planDutySQL takes or keeps the duty for node $1 and returns the database's time. It returns no row if another node
-// has the duty. A duty that ends far in the future does not count: it was written before the clock was set back.
+// planDutySQL takes or keeps the duty for node $1. It returns the database's time, and whether a campaign runs. It returns no
+// row if another node has the duty. A duty that ends far in the future does not count: it was written before the clock was set back.
 const planDutySQL = `
 INSERT INTO duties AS d (name, owner, until) VALUES ('plans', $1, clock_timestamp() + $2::interval)
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
 WHERE d.owner = excluded.owner OR d.until < clock_timestamp() OR d.until > excluded.until + $2::interval
-RETURNING clock_timestamp()`
+RETURNING clock_timestamp(), EXISTS (SELECT FROM campaigns WHERE status = 'running')`
 
 // release gives up the duty.
 func (p *Planner) release(ctx context.Context) {
@@ -99,12 +98,14 @@ func (p *Planner) release(ctx context.Context) {
 // Step plans all running campaigns if this node has the duty or no node has it. It reports whether this node has the
 // duty. After an error another node may take it.
 func (p *Planner) Step(ctx context.Context) (mine bool, err error) {
-	times, err := db.Collect(ctx, p.Pool, "duty to plan", pgx.RowTo[time.Time], planDutySQL, p.Owner, planDuty)
-	if err != nil || len(times) == 0 {
+	var now time.Time
+	var running bool
+	err = db.Each(ctx, p.Pool, "duty to plan", []any{&now, &running}, func() error { mine = true; return nil }, planDutySQL, p.Owner, planDuty)
+	if err != nil || !mine {
 		p.written = nil
 		return false, err
 	}
-	ready, faults := p.plan(ctx, times[0])
+	ready, faults := p.plan(ctx, now, running)
 	if faults != nil && ready == nil {
 		p.release(ctx)
 		return false, faults
@@ -120,7 +121,11 @@ func (p *Planner) Step(ctx context.Context) (mine bool, err error) {
 
 // plan returns, for each running campaign with waiting contacts, the earliest time at which it can have a contact to
 // call. If it returns a plan and an error, the error is about campaigns that are not in the plan.
-func (p *Planner) plan(ctx context.Context, now time.Time) (map[string]time.Time, error) {
+func (p *Planner) plan(ctx context.Context, now time.Time, running bool) (map[string]time.Time, error) {
+	if !running {
+		p.calendars = nil
+		return map[string]time.Time{}, nil
+	}
 	all, faults := p.Store.Running(ctx, p.Pool)
 	if faults != nil && all == nil {
 		return nil, faults

@@ -56,6 +56,21 @@ func (s *env) running(q *Queue) (ids string) {
 	return ids
 }
 
+// TestIdlePlan checks that a plan is one statement while no campaign runs.
+func TestIdlePlan(t *testing.T) {
+	s := newEnv(t)
+	s.exec("UPDATE campaigns SET status = 'paused'")
+	p := s.planner("a")
+	pool, statements := dbtest.Traced(t, s.db)
+	p.Pool = pool
+	s.plan(p, true)
+	statements() // the first plan is written
+	s.plan(p, true)
+	if all := statements(); len(all) != 1 {
+		t.Errorf("statements %q", all)
+	}
+}
+
 // TestPlan checks which campaigns a node reads by the plan.
 func TestPlan(t *testing.T) {
 	for name, c := range map[string]struct{ sql, want string }{

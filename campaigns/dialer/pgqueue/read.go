@@ -61,6 +61,9 @@ type waitingGroup struct {
 // error, the error is about organizations that are not in the data.
 func readCampaigns(ctx context.Context, pool *pgxpool.Pool, from *store.Store, all []campaigns.Campaign) (*readings, error) {
 	r := &readings{campaigns: make(map[string]campaigns.Campaign, len(all)), waiting: map[string][]waitingGroup{}}
+	if len(all) == 0 {
+		return r, nil
+	}
 	orgs := map[string]bool{}
 	for _, c := range all {
 		r.campaigns[c.ID], orgs[c.OrgID] = c, true
