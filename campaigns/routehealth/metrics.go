@@ -36,6 +36,9 @@ func (m *Monitor) measure(ctx context.Context) {
 		}
 		began := time.Now()
 		m.warn(ctx, "failed to measure campaigns", m.Measure(ctx))
+		if m.hasDuty.Load() {
+			m.warn(ctx, "failed to delete old reports of nodes", m.deleteReports(ctx))
+		}
 		timer.Reset(max(measureEvery, measureShare*time.Since(began)))
 	}
 }

@@ -157,35 +157,63 @@ func (m *Monitor) ReportTrunks(ctx context.Context) error {
 	return err
 }
 
-// dutySQL takes or keeps the duty for this node and returns the database's time. It returns no row if another node
-// holds the duty. It locks the duty until the transaction ends.
+// dutySQL takes or keeps the duty for this node. It returns the database's time, and whether there is a running campaign or an
+// open breaker. It returns no row if another node holds the duty. It locks the duty until the transaction ends.
 const dutySQL = `
 INSERT INTO duties AS d (name, owner, until) VALUES ('routes', $1, clock_timestamp() + $2::interval)
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
 WHERE d.owner = excluded.owner OR d.until < clock_timestamp()
-RETURNING clock_timestamp()`
+RETURNING clock_timestamp(), EXISTS (SELECT FROM campaigns WHERE status = 'running') OR EXISTS (SELECT FROM route_breakers WHERE open)
+	OR EXISTS (SELECT FROM campaign_breakers WHERE open)`
+
+// A duty is a row of dutySQL.
+type duty struct {
+	now  time.Time
+	work bool // a step has routes or campaigns to check
+}
+
+// takeDuty takes or keeps the duty for this node. It returns nil if another node holds the duty.
+func (m *Monitor) takeDuty(ctx context.Context, q db.Querier) (*duty, error) {
+	var d *duty
+	var x duty
+	err := db.Each(ctx, q, "duty", []any{&x.now, &x.work}, func() error { d = &x; return nil }, dutySQL, m.Owner, dutyLasts)
+	return d, err
+}
 
 // Step advances the breakers of all routes and campaigns if this node holds the duty. It reports whether this node
-// holds the duty.
+// holds the duty. Without a running campaign or an open breaker it is one statement.
 func (m *Monitor) Step(ctx context.Context) (mine bool, err error) {
-	err = db.Tx(ctx, m.Pool, func(tx pgx.Tx) error {
-		times, fault := db.Collect(ctx, tx, "duty", pgx.RowTo[time.Time], dutySQL, m.Owner, dutyLasts)
-		if fault != nil || len(times) == 0 {
-			return fault
-		}
-		mine = true
-		if fault = m.stepCampaigns(ctx, tx, times[0]); fault != nil {
-			return fault
-		}
-		return m.stepRoutes(ctx, tx, times[0])
-	})
-	if m.hasDuty.Store(mine && err == nil); !m.hasDuty.Load() {
+	d, err := m.takeDuty(ctx, m.Pool)
+	switch {
+	case err != nil || d == nil:
+	case !d.work:
+		m.setStates(map[string]string{})
+	default:
+		err = db.Tx(ctx, m.Pool, func(tx pgx.Tx) (fault error) {
+			if d, fault = m.takeDuty(ctx, tx); fault != nil || d == nil {
+				return fault
+			}
+			if fault = m.stepCampaigns(ctx, tx, d.now); fault != nil {
+				return fault
+			}
+			return m.stepRoutes(ctx, tx, d.now)
+		})
+	}
+	if m.hasDuty.Store(d != nil && err == nil); !m.hasDuty.Load() {
 		m.setStates(nil)
 	}
 	if err != nil {
 		return false, fmt.Errorf("routes: %w", err)
 	}
-	return mine, nil
+	return d != nil, nil
+}
+
+// deleteReports deletes the reports of nodes that stopped. Readers ignore them much earlier.
+func (m *Monitor) deleteReports(ctx context.Context) error {
+	batch := &pgx.Batch{}
+	batch.Queue("DELETE FROM trunk_sights WHERE at < clock_timestamp() - interval '1 minute'")
+	batch.Queue("DELETE FROM agent_sights WHERE at < clock_timestamp() - interval '1 minute'")
+	return m.Pool.SendBatch(ctx, batch).Close()
 }
 
 // release releases the duty and deletes this node's reports.

@@ -203,6 +203,48 @@ func TestOneNodeHoldsDuty(t *testing.T) {
 	}
 }
 
+// TestIdleStep checks that a step is one statement while no campaign runs and no breaker is open.
+func TestIdleStep(t *testing.T) {
+	r := newEnv(t)
+	pool, statements := dbtest.Traced(t, r.db)
+	w := r.monitor("a")
+	w.Pool = pool
+	for _, tt := range []struct {
+		sql  string
+		idle bool
+	}{
+		{"UPDATE campaigns SET status = 'paused'", true},
+		{"INSERT INTO route_breakers (subgroup_id, open) VALUES ('rte_2', true)", false},
+		{"UPDATE route_breakers SET open = false", true},
+		{"INSERT INTO campaign_breakers (campaign_id, open) VALUES ('cmp_1', true)", false},
+		{"UPDATE campaign_breakers SET open = false", true},
+		{"UPDATE campaigns SET status = 'running'", false},
+	} {
+		r.exec(tt.sql)
+		mine := r.step(w)
+		if all := statements(); !mine || (len(all) == 1) != tt.idle {
+			t.Errorf("%s: has the duty: %t; statements %q", tt.sql, mine, all)
+		}
+	}
+}
+
+// TestDeletesOldReports checks that the reports of nodes that stopped are deleted.
+func TestDeletesOldReports(t *testing.T) {
+	r := newEnv(t)
+	r.exec("INSERT INTO agents (id, org_id, name, draft) VALUES ('agt_1', 'org_1', 'sales', '{}')")
+	for node, ago := range map[string]string{"old": "61 seconds", "new": "50 seconds"} {
+		r.exec("INSERT INTO trunk_sights (trunk_id, node, down, at) VALUES ('trk_1', $1, true, now() - $2::interval)", node, ago)
+		r.exec("INSERT INTO agent_sights (agent_id, version, node, down, at) VALUES ('agt_1', 1, $1, true, now() - $2::interval)", node, ago)
+	}
+	if err := r.monitor("a").deleteReports(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const left = "SELECT (SELECT string_agg(node, ',') FROM trunk_sights) || ' ' || (SELECT string_agg(node, ',') FROM agent_sights)"
+	if got := dbtest.Value[string](t, r.db, left); got != "new new" {
+		t.Errorf("left: %s", got)
+	}
+}
+
 // TestCountsMatchCircuitBreaker compares the counts of the database with control/circuitbreaker for
 // the same calls.
 func TestCountsMatchCircuitBreaker(t *testing.T) {

@@ -119,10 +119,7 @@ func (m *Monitor) stepRoutes(ctx context.Context, tx pgx.Tx, now time.Time) erro
 		}
 		m.logChange(ctx, x, next)
 	}
-	batch := &pgx.Batch{}
-	batch.Queue("DELETE FROM trunk_sights WHERE at < $1::timestamptz - interval '1 minute'", now)
-	batch.Queue("DELETE FROM agent_sights WHERE at < $1::timestamptz - interval '1 minute'", now)
-	return tx.SendBatch(ctx, batch).Close()
+	return nil
 }
 
 func (m *Monitor) logChange(ctx context.Context, x route, next circuitbreaker.State) {
