@@ -16,6 +16,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/outcome"
 	"github.com/parley-voice/parley/campaigns/retry"
 	"github.com/parley-voice/parley/campaigns/service"
+	"github.com/parley-voice/parley/control/db/dbtest"
 )
 
 // answerAll makes an answered call to every contact of a campaign, and returns the calls by number. Each call awaits
@@ -114,6 +115,26 @@ func TestRunDueSkipsFailingCampaign(t *testing.T) {
 	got, fault := o.column("SELECT status FROM campaigns ORDER BY id")
 	if fault != nil || !slices.Equal(got, []string{"running", "completed"}) || err == nil || !strings.Contains(err.Error(), min(ids[0], ids[1])) {
 		t.Errorf("statuses %v, %v: %v", got, fault, err)
+	}
+}
+
+// TestIdleRunDue checks that RunDue is one statement while no campaign is due.
+func TestIdleRunDue(t *testing.T) {
+	o := newOrganization(t)
+	o.mustCreate(t, campaigns.Spec{}, true, "+12125550101")
+	pool, statements := dbtest.Traced(t, o.db)
+	o.Pool = pool
+	for _, tt := range []struct {
+		sql  string
+		idle bool
+	}{{"SELECT", true}, {"UPDATE contacts SET state = 'done'", false}, {"SELECT", true}} {
+		o.exec(t, tt.sql)
+		if err := o.RunDue(o.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if all := statements(); (len(all) == 1) != tt.idle {
+			t.Errorf("%s: statements %q", tt.sql, all)
+		}
 	}
 }
 

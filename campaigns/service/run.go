@@ -41,6 +41,9 @@ func (svc *Service) Run(ctx context.Context, log *slog.Logger) {
 // delay the others.
 func (svc *Service) RunDue(ctx context.Context) error {
 	for {
+		if due, err := svc.anyDue(ctx); err != nil || !due {
+			return err
+		}
 		moved := 0
 		var faults []error
 		err := db.Tx(ctx, svc.Pool, func(tx pgx.Tx) error {

@@ -154,6 +154,19 @@ func (svc *Service) clock(ctx context.Context, q db.Querier) (now time.Time, err
 	return now.UTC(), err
 }
 
+// anyDue reports whether a campaign is due. It does what clock does in the same statement.
+func (svc *Service) anyDue(ctx context.Context) (bool, error) {
+	if svc.Now != nil {
+		_, due, err := svc.Store.AnyDue(ctx, svc.Pool, svc.Now())
+		return due, err
+	}
+	now, due, err := svc.Store.AnyDue(ctx, svc.Pool, time.Time{})
+	if err == nil {
+		svc.offset.Store(int64(time.Until(now)))
+	}
+	return due, err
+}
+
 // rules returns an organization and its market package, nil if it has none.
 func (svc *Service) rules(ctx context.Context, q db.Querier, orgID string) (store.Organization, *market.Package, error) {
 	org, err := svc.Store.Organization(ctx, q, orgID)

@@ -18,12 +18,25 @@ const dueBatch = 100
 // Due returns campaigns whose start or end has come, or that have no contact left, and
 // locks them. It skips those that another transaction holds.
 func (s *Store) Due(ctx context.Context, tx pgx.Tx, now time.Time) ([]campaigns.Campaign, error) {
-	return db.Collect(ctx, tx, "campaigns", scanRow, "SELECT "+columns+from+`
-		WHERE c.status IN ('scheduled', 'running', 'paused')
-			AND (c.ends_at <= $1 OR c.status = 'scheduled' AND (c.starts_at IS NULL OR c.starts_at <= $1)
-				OR c.status = 'running' AND NOT c.accepts_additions
-					AND NOT EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state IN ('pending', 'in_call', 'awaiting')))
-		ORDER BY c.id LIMIT $2 FOR UPDATE OF c SKIP LOCKED`, now, dueBatch)
+	return db.Collect(ctx, tx, "campaigns", scanRow, "SELECT "+columns+from+
+		"WHERE "+isDueSQL("$1")+" ORDER BY c.id LIMIT $2 FOR UPDATE OF c SKIP LOCKED", now, dueBatch)
+}
+
+// isDueSQL returns a condition that is true for a campaign c that Due returns. now is an SQL expression.
+func isDueSQL(now string) string {
+	return `c.status IN ('scheduled', 'running', 'paused')
+		AND (c.ends_at <= ` + now + ` OR c.status = 'scheduled' AND (c.starts_at IS NULL OR c.starts_at <= ` + now + `)
+			OR c.status = 'running' AND NOT c.accepts_additions
+				AND NOT EXISTS (SELECT FROM contacts k WHERE k.campaign_id = c.id AND k.state IN ('pending', 'in_call', 'awaiting')))`
+}
+
+// AnyDue reports whether there is a campaign for Due, without a lock. If now is zero, it uses the time of the database.
+// It returns the time that it used.
+func (s *Store) AnyDue(ctx context.Context, q db.Querier, now time.Time) (at time.Time, due bool, err error) {
+	err = q.QueryRow(ctx, `
+		SELECT now.at, EXISTS (SELECT FROM campaigns c WHERE `+isDueSQL("now.at")+`)
+		FROM (SELECT coalesce($1::timestamptz, clock_timestamp()) AS at) now`, nullTime(now)).Scan(&at, &due)
+	return at, due, db.Wrap(err, "campaigns")
 }
 
 // Running returns the running campaigns. If it returns campaigns and an error, the campaigns are valid, and the error
