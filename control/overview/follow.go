@@ -42,7 +42,11 @@ func (f *Follower) Run(ctx context.Context) {
 // counts calls of the previous release again, in a transaction of their own: if one of them cannot be counted, changes still
 // are.
 func (f *Follower) Step(ctx context.Context) (n int, err error) {
-	if n, err = f.countNext(ctx, nextChangesSQL); n == 0 && err == nil {
+	var changed, old bool
+	if err = f.Pool.QueryRow(ctx, anyChangeSQL).Scan(&changed, &old); changed && err == nil {
+		n, err = f.countNext(ctx, nextChangesSQL)
+	}
+	if old && n == 0 && err == nil {
 		n, err = f.countNext(ctx, withoutSlowestSQL)
 	}
 	return n, db.Wrap(err, "statistics of calls")
@@ -65,8 +69,11 @@ func (f *Follower) countNext(ctx context.Context, sql string) (n int, err error)
 }
 
 // nextChangesSQL takes the oldest changes. withoutSlowestSQL selects the newest calls whose slowest response is not stored: the
-// previous release counted them.
+// previous release counted them. anyChangeSQL reports whether either has a row, without a transaction. It reads the indexes in
+// order, because a scan of the table would read all dead rows.
 const (
+	anyChangeSQL = "SELECT (SELECT id FROM call_changes ORDER BY id LIMIT 1) IS NOT NULL, " +
+		"(SELECT call_id FROM call_stats WHERE slowest_ms IS NULL AND times <> '' ORDER BY call_id DESC LIMIT 1) IS NOT NULL"
 	nextChangesSQL    = "DELETE FROM call_changes WHERE id IN (SELECT id FROM call_changes ORDER BY id LIMIT $1) RETURNING call_id"
 	withoutSlowestSQL = "SELECT call_id FROM call_stats WHERE slowest_ms IS NULL AND times <> '' ORDER BY call_id DESC LIMIT $1"
 )

@@ -273,6 +273,15 @@ func (b *bench) follow(f *overview.Follower) {
 	}
 }
 
+// TestIdleFollower checks that a step without a changed call is one statement.
+func TestIdleFollower(t *testing.T) {
+	pool, statements := dbtest.Traced(t, dbtest.New(t))
+	n, err := (&overview.Follower{Pool: pool}).Step(t.Context())
+	if all := statements(); n != 0 || err != nil || len(all) != 1 {
+		t.Errorf("%d calls, %v; statements %q", n, err, all)
+	}
+}
+
 // TestSuccessOutlivesTranscripts checks that statistics keep the success and the response times of a call whose transcript was
 // deleted, and that they forget an erased call.
 func TestSuccessOutlivesTranscripts(t *testing.T) {

@@ -49,6 +49,11 @@ func (x *WordIndexer) Run(ctx context.Context) {
 
 // Step stores the words of the next calls, and returns how many there were. It returns 0 while another process does.
 func (x *WordIndexer) Step(ctx context.Context) (n int, err error) {
+	var changed bool
+	err = x.Pool.QueryRow(ctx, "SELECT (SELECT id FROM call_word_changes ORDER BY id LIMIT 1) IS NOT NULL").Scan(&changed)
+	if err != nil || !changed { // most often nothing changed, which needs no transaction
+		return 0, db.Wrap(err, "words of transcripts")
+	}
 	err = db.Tx(ctx, x.Pool, func(tx pgx.Tx) error {
 		var mine bool
 		fault := tx.QueryRow(ctx, "SELECT pg_try_advisory_xact_lock(hashtextextended('words of transcripts', 0))").Scan(&mine)

@@ -30,6 +30,16 @@ func (b *fixture) say(id string, lines ...string) {
 	}
 }
 
+// TestIdleIndexer checks that a step without an ended call is one statement.
+func TestIdleIndexer(t *testing.T) {
+	b := newFixture(t, 100, 60, "a")
+	pool, statements := dbtest.Traced(t, b.db)
+	n, err := (&store.WordIndexer{Pool: pool}).Step(t.Context())
+	if all := statements(); n != 0 || err != nil || len(all) != 1 {
+		t.Errorf("%d calls, %v; statements %q", n, err, all)
+	}
+}
+
 // index stores the words of all ended calls.
 func (b *fixture) index() {
 	b.t.Helper()
