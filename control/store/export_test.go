@@ -69,7 +69,7 @@ func (s *Store) Explain(ctx context.Context, f Filter) (string, int, error) {
 // next, and for how long.
 func (s *Store) FindStart(ctx context.Context, took time.Duration) (from time.Time, last time.Duration) {
 	now := time.Now()
-	s.search.find(ctx, s.dialPool(), took)
+	s.search.find(ctx, s.dialPool(), time.Time{}, took)
 	return s.search.start(now), s.search.until.Sub(now)
 }
 

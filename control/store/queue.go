@@ -118,37 +118,61 @@ func (s *Store) claimLeases(
 		without = s.Agents.UnavailableAgents()
 	}
 	from := s.search.start(time.Now())
+	records := s.CheckRecording == nil || s.CheckRecording() == nil
+	args := []any{most, records, without, s.pausedTrunks(), orNull(from)}
+	began := time.Now()
+	if s.search.idle.Load() { // locks too, so that the pool leaves a server that became read-only
+		found, _, fault := lockRoutes(ctx, s.dialPool(), args)
+		if fault != nil {
+			return nil, 0, fault
+		}
+		if len(found) == 0 {
+			s.search.find(ctx, s.dialPool(), from, time.Since(began))
+			return nil, 0, nil
+		}
+	}
 	var took time.Duration
 	err = db.Tx(ctx, s.dialPool(), func(tx pgx.Tx) error {
-		records := s.CheckRecording == nil || s.CheckRecording() == nil
-		var found []string
-		var id string
-		var since *string
-		began := time.Now()
-		fault := db.Each(ctx, tx, "", []any{&id, &since}, func() error { found = append(found, id); return nil },
-			lockRoutesSQL, most, records, without, s.pausedTrunks(), orNull(from))
+		began = time.Now()
+		found, since, fault := lockRoutes(ctx, tx, args)
 		took = time.Since(began)
 		if routes = len(found); fault != nil || routes == 0 {
 			return fault
 		}
-		for range min(claimRounds, routes) {
-			each := (most - len(leases)) / routes
-			if each == 0 {
-				break
-			}
-			claimed, fault := db.Collect(ctx, tx, "", pgx.RowToStructByPos[control.Lease],
+		leases, fault = claimEvenly(routes, most, func(each int) ([]control.Lease, error) {
+			return db.Collect(ctx, tx, "", pgx.RowToStructByPos[control.Lease],
 				claimSQL, p.Owner, p.Home, lease, found, records, without, since, each, orNull(from))
-			if fault != nil || len(claimed) == 0 {
-				return fault
-			}
-			leases = append(leases, claimed...)
-		}
-		return nil
+		})
+		return fault
 	})
-	if err == nil && from.IsZero() {
-		s.search.find(ctx, s.dialPool(), took)
+	s.search.idle.Store(err == nil && routes == 0)
+	if err == nil {
+		s.search.find(ctx, s.dialPool(), from, took)
 	}
 	return leases, routes, err
+}
+
+// lockRoutes returns the subgroups of lockRoutesSQL and dialing_since().
+func lockRoutes(ctx context.Context, q db.Querier, args []any) (found []string, since *string, err error) {
+	var id string
+	err = db.Each(ctx, q, "", []any{&id, &since}, func() error { found = append(found, id); return nil }, lockRoutesSQL, args...)
+	return found, since, err
+}
+
+// claimEvenly claims up to most attempts of a number of subgroups. The function claim claims up to each of every subgroup.
+func claimEvenly(routes, most int, claim func(each int) ([]control.Lease, error)) (leases []control.Lease, err error) {
+	for range min(claimRounds, routes) {
+		each := (most - len(leases)) / routes
+		if each == 0 {
+			break
+		}
+		claimed, err := claim(each)
+		if err != nil || len(claimed) == 0 {
+			return leases, err
+		}
+		leases = append(leases, claimed...)
+	}
+	return leases, nil
 }
 
 // releaseUnavailable releases calls whose agents this node cannot run now. The calls wait for a node that can run

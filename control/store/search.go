@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +17,9 @@ type queueSearch struct {
 	mu    sync.Mutex
 	from  time.Time // creation time of the oldest attempt
 	until time.Time // time until which from is used
+
+	// idle reports that the last claim found no subgroup. The next claim then looks for one before it begins a transaction.
+	idle atomic.Bool
 }
 
 const (
@@ -38,11 +42,11 @@ func (q *queueSearch) start(now time.Time) time.Time {
 const oldestSQL = `
 SELECT least(min(created_at), clock_timestamp()) - interval '2 seconds' FROM attempts WHERE state = 'scheduled'`
 
-// find stores where the queue begins if a search of the whole queue took long. After an error the next search reads the
-// whole queue again.
-func (q *queueSearch) find(ctx context.Context, pool *pgxpool.Pool, took time.Duration) {
+// find stores where the queue begins if a search from start took long, and start is zero: it read the whole queue. After an
+// error the next search reads the whole queue again.
+func (q *queueSearch) find(ctx context.Context, pool *pgxpool.Pool, start time.Time, took time.Duration) {
 	var from time.Time
-	if took < slowSearch || pool.QueryRow(ctx, oldestSQL).Scan(&from) != nil {
+	if !start.IsZero() || took < slowSearch || pool.QueryRow(ctx, oldestSQL).Scan(&from) != nil {
 		return
 	}
 	q.mu.Lock()

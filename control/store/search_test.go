@@ -1,11 +1,37 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db/dbtest"
 )
+
+// TestIdleClaim checks that a claim is one statement after a claim that found an empty queue, and claims the next call.
+func TestIdleClaim(t *testing.T) {
+	b := newFixture(t, 100, 1<<20, "a")
+	pool, statements := dbtest.Traced(t, b.db)
+	b.store.Pool = pool
+	b.claimAll()
+	statements()
+	b.claimAll()
+	if all := statements(); len(all) == 0 || strings.Contains(strings.Join(all, ";"), "begin") {
+		t.Errorf("statements %q", all)
+	}
+	if _, err := pool.Exec(t.Context(), "SET default_transaction_read_only = on"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.store.Claim(t.Context(), control.NodeID{Owner: "n"}, time.Minute, 1); err == nil {
+		t.Error("a server that became read-only is not noticed")
+	}
+	b.store.Pool = b.db.Pool
+	b.order("a", 2)
+	if n := b.claimAll(); n != 2 {
+		t.Errorf("claimed %d calls, want 2", n)
+	}
+}
 
 // TestQueueSearch checks when a search begins at the oldest attempt, and that an older attempt is found later.
 func TestQueueSearch(t *testing.T) {
