@@ -22,7 +22,7 @@ const (
 	// a frame.
 	phases = int(media.FrameTime / Tick)
 	// fewStreams is the number of streams up to which the clock also wakes when packets arrive, and does not wake for
-	// ticks that have nothing to do. With more streams, reading packets in each tick takes less CPU.
+	// ticks that have nothing to do. With more streams, reading packets every half tick takes less CPU.
 	fewStreams = 32
 	// catchUp is the maximum delay after which the clock still runs every missed tick. After a longer delay it skips
 	// the missed ticks, because a burst of old frames is useless.
@@ -187,7 +187,7 @@ func (c *Clock) AddSplit(s Stream, mid Split) (remove func()) {
 
 // Hook makes the clock call s at each tick, before the streams. The clock does not call s while there is no stream, and
 // skips ticks without a stream while there are few streams. It then also calls a hook that implements Sockets when
-// packets arrive. remove works as described for Add.
+// packets arrive; with more streams, also halfway between two ticks. remove works as described for Add.
 func (c *Clock) Hook(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -55,7 +55,7 @@ func (idleSplit) IsIdle() bool   { return true }
 // TestWaiter lets packets arrive at certain times of a frame, with few and with many streams. It checks when the clock
 // reads them, and in which ticks it calls streams.
 func TestWaiter(t *testing.T) {
-	const ms = time.Millisecond
+	const us, ms = time.Microsecond, time.Millisecond
 	for _, row := range []struct {
 		name    string
 		streams int
@@ -65,10 +65,13 @@ func TestWaiter(t *testing.T) {
 		{"one stream without packets", 1, nil, []time.Duration{0, 20 * ms}},
 		{"one stream, one packet a frame", 1, []time.Duration{7 * ms, 27 * ms}, []time.Duration{0, 7 * ms, 20 * ms, 27 * ms}},
 		{"a flood", 1, []time.Duration{1 * ms, 2 * ms, 3 * ms, 4 * ms, 6 * ms, 9 * ms, 11 * ms, 12 * ms}, []time.Duration{
-			0, 1 * ms, 2 * ms, 5 * ms, 10 * ms, 15 * ms, 20 * ms,
+			0, 1 * ms, 2 * ms, 5 * ms, 7500 * us, 10 * ms, 12500 * us, 15 * ms, 20 * ms,
 		}},
 		{"streams in two phases", 2, []time.Duration{7 * ms}, []time.Duration{0, 5 * ms, 7 * ms, 20 * ms, 25 * ms}},
-		{"many streams", fewStreams/2 + 1, []time.Duration{7 * ms}, []time.Duration{0, 5 * ms, 10 * ms, 15 * ms, 20 * ms, 25 * ms, 30 * ms, 35 * ms}},
+		{"many streams", fewStreams/2 + 1, []time.Duration{7 * ms}, []time.Duration{
+			0, 2500 * us, 5 * ms, 7500 * us, 10 * ms, 12500 * us, 15 * ms, 17500 * us,
+			20 * ms, 22500 * us, 25 * ms, 27500 * us, 30 * ms, 32500 * us, 35 * ms,
+		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,8 +1,8 @@
 // Package rtp sends and receives audio and DTMF over RTP (RFC 3550, 3551, 4733) for any number of calls on one media
 // clock.
 //
-// The clock sends each call's frame when it is due. In each tick, and with few calls also when packets arrive, one system
-// call finds the sockets that have packets.
+// The clock sends each call's frame when it is due. Twice per tick, or with few calls when packets arrive, one system call
+// finds the sockets that have packets.
 // Sending and receiving do not allocate. The goroutine that calls ReadFrame puts the packets of a call in order. The
 // package works on Linux only.
 package rtp
