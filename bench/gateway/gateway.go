@@ -162,8 +162,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 // Loopback returns the address for calls within one machine.
 func Loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
-// OpenMedia opens RTP on ip, with its own media clock. stop stops the clock. late receives the
-// clock's ticks; nil disables it.
+// OpenMedia opens RTP on ip, with its own media clock. stop stops the clock. late receives the clock's ticks; it is nil for
+// a server under test. Otherwise the clock is that of phones, which send at random moments of a frame.
 func OpenMedia(ctx context.Context, ip netip.Addr, late mediaclock.Stream) (transport *rtp.Transport, stop func(), err error) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {
@@ -175,6 +175,7 @@ func OpenMedia(ctx context.Context, ip netip.Addr, late mediaclock.Stream) (tran
 	}
 	if late != nil {
 		clock.Hook(late)
+		clock.Scatter = true
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // legs need the clock until they are closed
 	var ticking sync.WaitGroup

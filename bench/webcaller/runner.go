@@ -79,7 +79,7 @@ func (h Runner) Run(ctx context.Context, all []Call) (results []gateway.Result, 
 
 // tick runs the callers' clock until stop is called.
 func (h *Runner) tick(ctx context.Context) (stop func()) {
-	h.clock = &mediaclock.Clock{Precise: true}
+	h.clock = &mediaclock.Clock{Precise: true, Scatter: true}
 	if h.Late != nil {
 		h.clock.Hook(h.Late)
 	}

@@ -4,6 +4,7 @@ package mediaclock
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -55,6 +56,9 @@ type Clock struct {
 	// Precise makes the clock wait for a kernel timer. Kernel timers are about 0.5 ms more accurate than timers of the
 	// Go runtime, because the runtime's poller rounds to milliseconds. Precise does not work with fake time.
 	Precise bool
+	// Scatter makes the clock start at a random moment and put streams into random groups. Load generators set it, because
+	// the clocks of phones do not depend on each other or on the server.
+	Scatter bool
 
 	mu      sync.Mutex // held while the lists change
 	lists   [phases]atomic.Pointer[[]*entry]
@@ -93,7 +97,7 @@ func (c *Clock) signal() chan struct{} {
 // that an idle process uses no CPU.
 func (c *Clock) Run(ctx context.Context) {
 	wake := c.signal()
-	due := time.Now().Add(Tick)
+	due := c.firstTick()
 	w := waiter{clock: c, timer: c.newTimer()}
 	defer w.timer.stop()
 	for n := 0; ; n++ {
@@ -103,7 +107,7 @@ func (c *Clock) Run(ctx context.Context) {
 				return
 			case <-wake:
 			}
-			due = time.Now().Add(Tick)
+			due = c.firstTick()
 		}
 		if n, due = w.wait(ctx, n, due); ctx.Err() != nil {
 			return
@@ -119,6 +123,14 @@ func (c *Clock) Run(ctx context.Context) {
 		c.tick(n%phases, due)
 		due = due.Add(Tick)
 	}
+}
+
+func (c *Clock) firstTick() time.Time {
+	due := time.Now().Add(Tick)
+	if c.Scatter {
+		due = due.Add(rand.N(Tick)) //nolint:gosec // not a secret
+	}
+	return due
 }
 
 func (c *Clock) recordLateness(lateness time.Duration) {
@@ -158,13 +170,16 @@ func (c *Clock) idleTicks(n int) int {
 func (c *Clock) Add(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	phase := c.leastLoaded()
+	phase := c.nextPhase()
 	c.loaded[phase]++
 	return c.add(&c.lists[phase], s, &c.loaded[phase])
 }
 
-// leastLoaded returns the group with the fewest streams. The caller holds c.mu.
-func (c *Clock) leastLoaded() int {
+// nextPhase returns the group of the next stream: the one with the fewest streams, or a random one. The caller holds c.mu.
+func (c *Clock) nextPhase() int {
+	if c.Scatter {
+		return rand.IntN(phases) //nolint:gosec // not a secret
+	}
 	phase := 0
 	for p, n := range c.loaded {
 		if n < c.loaded[phase] {
@@ -178,7 +193,7 @@ func (c *Clock) leastLoaded() int {
 func (c *Clock) AddSplit(s Stream, mid Split) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	phase := c.leastLoaded()
+	phase := c.nextPhase()
 	c.loaded[phase]++
 	first := c.add(&c.lists[phase], s, &c.loaded[phase])
 	second := c.add(&c.lists[(phase+phases/2)%phases], mid, new(int))

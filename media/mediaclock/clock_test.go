@@ -77,6 +77,31 @@ func TestPhasesAreSpread(t *testing.T) {
 	})
 }
 
+func TestScatter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := Clock{Scatter: true}
+		start := time.Now()
+		phase := map[time.Duration]int{}
+		for range 400 {
+			var once sync.Once
+			c.Add(tickFunc(func(due time.Time) { once.Do(func() { phase[due.Sub(start)]++ }) }))
+		}
+		stop := run(t.Context(), &c)
+		<-time.After(101 * time.Millisecond)
+		stop()
+		first := time.Hour
+		for at, n := range phase {
+			first = min(first, at)
+			if n < 50 {
+				t.Errorf("%d of 400 streams at %v", n, at)
+			}
+		}
+		if len(phase) != phases || first < Tick || first >= 2*Tick {
+			t.Errorf("streams at %v", phase)
+		}
+	})
+}
+
 // TestCatchUp lets a stream stall the clock. It checks that ticks missed in a short stall run late, that ticks missed
 // in a long one are skipped, and that the later deadlines do not move.
 func TestCatchUp(t *testing.T) {
