@@ -106,7 +106,7 @@ func filters() []*huma.Param {
 			"dnc_blocked, caller_number_unavailable, frequency_blocked, window_closed, internal_error, provider_not_configured, "+
 			"unknown_after_restart or redirect_refused"+several),
 		filter("answered_by", "human, voicemail, ivr, fax or unknown"+several),
-		filter("external_id", "external_id of rows of a contact list"+several),
+		filter("external_id", "external_id of contacts"+several),
 		number("created_after", "Only calls created after this time, in epoch seconds"),
 		number("created_before", "Only calls created before this time, in epoch seconds"),
 		number("min_duration_s", "Shortest duration of the conversation, in seconds"),

@@ -35,10 +35,10 @@ type Campaign struct {
 	ContactZone    *bool            `doc:"Use the time zone of each contact's row" json:"use_contact_timezone,omitempty" nullable:"true"`
 	TrunkID        *string          `doc:"Trunk of the calls; empty means the agent's only trunk" json:"trunk_id,omitempty" nullable:"true"`
 	RouteID        *string          `doc:"Subgroup of the trunk" json:"route_id,omitempty" nullable:"true"`
-	FromNumber     *string          `doc:"Caller number of the route; empty means its first" json:"from_number,omitempty" nullable:"true"`
+	FromNumber     *string          `doc:"Caller number of the subgroup; empty means its first" json:"from_number,omitempty" nullable:"true"`
 	Attestation    *Attestation     `doc:"Without it the campaign stays a draft" json:"attestation,omitempty"`
 	Open           *bool            `doc:"Whether calls may be added later; requires ends_at" json:"accepts_call_additions,omitempty" nullable:"true"`
-	DNC            *string          `doc:"Numbers on a do-not-call list: block the launch, or skip them" json:"dnc,omitempty" nullable:"true"`
+	DNC            *string          `doc:"What numbers on a do-not-call list do: block (they block the launch) or skip (they are not called)" json:"dnc,omitempty" nullable:"true"`
 }
 
 // A Shift is an entry of working hours.
@@ -71,7 +71,7 @@ func (a *Attestation) isConfirmed() bool { return a != nil && a.Confirmed == tru
 type Launch struct {
 	_           struct{}     `additionalProperties:"true" json:"-"`
 	Attestation *Attestation `doc:"The consent of the contacts; a launch requires it" json:"attestation,omitempty"`
-	DNC         *string      `doc:"Numbers on a do-not-call list: block the launch, or skip them" json:"dnc,omitempty" nullable:"true"`
+	DNC         *string      `doc:"What numbers on a do-not-call list do: block (they block the launch) or skip (they are not called)" json:"dnc,omitempty" nullable:"true"`
 }
 
 // A Budget is the body of POST /v1/campaigns/{id}/budget.

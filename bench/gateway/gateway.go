@@ -163,7 +163,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) error {
 func Loopback() netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, 1}) }
 
 // OpenMedia opens RTP on ip, with its own media clock. stop stops the clock. late receives the clock's ticks; it is nil for
-// a server under test. Otherwise the clock is that of phones, which send at random moments of a frame.
+// a server under test. Otherwise streams send at random moments of a frame, as phones do.
 func OpenMedia(ctx context.Context, ip netip.Addr, late mediaclock.Stream) (transport *rtp.Transport, stop func(), err error) {
 	ports, err := rtp.ParsePorts("0-0")
 	if err != nil {

@@ -94,8 +94,8 @@ func (s *Sender) send(ctx context.Context, e Endpoint, d delivery) (status int, 
 	return resp.StatusCode, retryAfter(resp.Header, s.now()), ""
 }
 
-// reason says why a request got no response. Of the URL, which may contain a token, it names the host and the port, and it
-// names no address that the host resolves to, nor that of the resolver.
+// reason says why a request got no response. It names only the host and the port of the URL, which may contain a token. It
+// names neither the addresses of the host nor the resolver.
 func reason(err error) string {
 	host, at := "the host", "the host"
 	if request, ok := errors.AsType[*url.Error](err); ok {
@@ -109,11 +109,11 @@ func reason(err error) string {
 	return string(text[:min(len(text), 200)])
 }
 
-// explain is the text of reason for a host, and the host with its port.
+// explain returns the text of reason. at is the host with its port.
 func explain(err error, host, at string) string {
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {
-			return "DNS has no address of " + host
+			return "DNS has no address for " + host
 		}
 		return "DNS lookup of " + host + " failed"
 	}

@@ -143,7 +143,7 @@ func TestReason(t *testing.T) {
 		return &net.OpError{Op: "dial", Net: "tcp", Source: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7)}, Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 8), Port: 443}, Err: err}
 	}
 	for want, err := range map[string]error{
-		"DNS has no address of hooks.example.com":                                                 lookup(true),
+		"DNS has no address for hooks.example.com":                                                lookup(true),
 		"DNS lookup of hooks.example.com failed":                                                  lookup(false),
 		"connection to hooks.example.com:443 failed: connection refused":                          dialed(os.NewSyscallError("connect", syscall.ECONNREFUSED)),
 		"connection to hooks.example.com:443 failed: connection reset by peer":                    fmt.Errorf("broken: %w", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}),

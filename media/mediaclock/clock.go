@@ -40,7 +40,7 @@ type Stream interface {
 // Split is the second stream of AddSplit.
 type Split interface {
 	Stream
-	// IsIdle reports that the next Tick would do nothing. It is called on the clock's goroutine.
+	// IsIdle reports whether the next Tick would do nothing. It is called on the clock's goroutine.
 	IsIdle() bool
 }
 
@@ -189,7 +189,8 @@ func (c *Clock) nextPhase() int {
 	return phase
 }
 
-// AddSplit does what Add does. In addition, the clock calls mid half a frame after each call of s, or not if mid is idle.
+// AddSplit does what Add does. In addition, the clock calls mid half a frame after each call of s. With few
+// streams it may skip the call while mid is idle.
 func (c *Clock) AddSplit(s Stream, mid Split) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

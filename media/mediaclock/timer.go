@@ -16,7 +16,7 @@ import (
 type timer interface {
 	// wait returns false at due, and true if a watched descriptor is readable before. It may return earlier if ctx ends.
 	wait(ctx context.Context, due time.Time) (readable bool)
-	// watch sets the descriptors that are watched. It returns false if the timer cannot watch them.
+	// watch replaces the watched descriptors. It returns false if the timer cannot watch them.
 	watch(fds []int) bool
 	stop()
 }
@@ -49,7 +49,7 @@ func (t runtimeTimer) watch([]int) bool { return false }
 func (t runtimeTimer) stop() { t.Stop() }
 
 // A kernelTimer is a Linux timer (timerfd_create(2)) in an epoll set with the watched descriptors. The goroutine waits for
-// the set in the runtime's poller. A sleep in a system call would keep the scheduler's monitor awake, which costs 2 % of
+// the set in the runtime's poller. A sleep in a system call would keep the scheduler's monitor awake, which costs 2% of
 // a core.
 type kernelTimer struct {
 	fd      int      // the timer

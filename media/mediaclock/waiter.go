@@ -16,8 +16,8 @@ type waiter struct {
 	fds     []int    // their descriptors
 }
 
-// wait waits until tick n is due, or until a later tick is if there are few streams and tick n has nothing to do. It
-// returns that tick. With few streams, it reads packets when they arrive, else halfway between two ticks.
+// wait waits for the next tick that has something to do, n or a later one, and returns it. With many streams that is always
+// n. With few streams, wait reads packets when they arrive, else halfway between two ticks.
 func (w *waiter) wait(ctx context.Context, n int, due time.Time) (int, time.Time) {
 	w.findSockets()
 	if frame := n / phases; frame != w.frame {
@@ -38,7 +38,7 @@ func (w *waiter) wait(ctx context.Context, n int, due time.Time) (int, time.Time
 	skip := w.clock.idleTicks(n)
 	for w.timer.wait(ctx, due.Add(time.Duration(skip)*Tick)) {
 		w.readPackets()
-		if w.early--; w.early == 0 { // a flood of packets must not keep the clock awake: the rest waits for the next tick
+		if w.early--; w.early == 0 { // bounds the wake-ups: further packets wait for the next tick
 			w.timer.watch(nil)
 			skip = min(skip, max(0, int((time.Since(due)+Tick-1)/Tick)))
 		}

@@ -238,13 +238,13 @@ type CampaignRequest struct {
 	CallsPerMinute int `json:"calls_per_minute"`
 	// marketing, servicing or debt_collection
 	Classification *string `json:"classification,omitempty"`
-	// Numbers on a do-not-call list: block the launch, or skip them
+	// What numbers on a do-not-call list do: block (they block the launch) or skip (they are not called)
 	DNC *string `json:"dnc,omitempty"`
 	// reject, keep_first or keep_last
 	DuplicateAction *string `json:"duplicate_action,omitempty"`
 	// Epoch seconds, later than starts_at
 	EndsAt *float64 `json:"ends_at,omitempty"`
-	// Caller number of the route; empty means its first
+	// Caller number of the subgroup; empty means its first
 	FromNumber *string `json:"from_number,omitempty"`
 	// 1 to 80 characters
 	Name string `json:"name"`
@@ -468,7 +468,7 @@ type LaunchCheck struct {
 type LaunchRequest struct {
 	// The consent of the contacts; a launch requires it
 	Attestation *AttestationRequest `json:"attestation,omitempty"`
-	// Numbers on a do-not-call list: block the launch, or skip them
+	// What numbers on a do-not-call list do: block (they block the launch) or skip (they are not called)
 	DNC *string `json:"dnc,omitempty"`
 }
 
@@ -889,7 +889,7 @@ type ListCallsParams struct {
 	Cursor string
 	// Why the call ended: callee_hangup, agent_hangup, api_hangup, transferred, voicemail_reached, voicemail_dropped, ivr_reached, inactivity, max_duration, media_timeout, agent_error, shutdown, node_lost, never_joined, no_answer, busy, declined, invalid_number, blocked, route_error, auth_failed, congestion, cancelled, queue_expired, dnc_blocked, caller_number_unavailable, frequency_blocked, window_closed, internal_error, provider_not_configured, unknown_after_restart or redirect_refused; up to 100 values, comma-separated or repeated
 	DisconnectionReason string
-	// external_id of rows of a contact list; up to 100 values, comma-separated or repeated
+	// external_id of contacts; up to 100 values, comma-separated or repeated
 	ExternalID string
 	// Caller number, in any notation
 	FromNumber string

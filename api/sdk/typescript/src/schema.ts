@@ -817,7 +817,7 @@ export interface components {
             calls_per_minute: number;
             /** @description marketing, servicing or debt_collection */
             classification?: string | null;
-            /** @description Numbers on a do-not-call list: block the launch, or skip them */
+            /** @description What numbers on a do-not-call list do: block (they block the launch) or skip (they are not called) */
             dnc?: string | null;
             /** @description reject, keep_first or keep_last */
             duplicate_action?: string | null;
@@ -826,7 +826,7 @@ export interface components {
              * @description Epoch seconds, later than starts_at
              */
             ends_at?: number | null;
-            /** @description Caller number of the route; empty means its first */
+            /** @description Caller number of the subgroup; empty means its first */
             from_number?: string | null;
             /**
              * @description 1 to 80 characters
@@ -1061,7 +1061,7 @@ export interface components {
         LaunchRequest: {
             /** @description The consent of the contacts; a launch requires it */
             attestation?: components["schemas"]["AttestationRequest"];
-            /** @description Numbers on a do-not-call list: block the launch, or skip them */
+            /** @description What numbers on a do-not-call list do: block (they block the launch) or skip (they are not called) */
             dnc?: string | null;
         } & {
             [key: string]: unknown;
@@ -2928,7 +2928,7 @@ export interface operations {
                 disconnection_reason?: string;
                 /** @description human, voicemail, ivr, fax or unknown; up to 100 values, comma-separated or repeated */
                 answered_by?: string;
-                /** @description external_id of rows of a contact list; up to 100 values, comma-separated or repeated */
+                /** @description external_id of contacts; up to 100 values, comma-separated or repeated */
                 external_id?: string;
                 /** @description Only calls created after this time, in epoch seconds */
                 created_after?: number;
