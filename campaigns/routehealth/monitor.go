@@ -42,6 +42,7 @@ type Monitor struct {
 	Log       *slog.Logger
 
 	hasDuty atomic.Bool          // this node had the duty at the last step
+	busy    bool                 // the last step had routes or campaigns to check; only Step uses it
 	idle    map[string]time.Time // by campaign ID, since when the campaign could dial but does not
 
 	unavailable    map[agent]bool // agents that this node last reported as unavailable
@@ -181,24 +182,19 @@ func (m *Monitor) takeDuty(ctx context.Context, q db.Querier) (*duty, error) {
 }
 
 // Step advances the breakers of all routes and campaigns if this node holds the duty. It reports whether this node
-// holds the duty. Without a running campaign or an open breaker it is one statement.
+// holds the duty. If this and the last step have no running campaign and no open breaker, it is one statement. Only one
+// goroutine may call Step.
 func (m *Monitor) Step(ctx context.Context) (mine bool, err error) {
-	d, err := m.takeDuty(ctx, m.Pool)
-	switch {
-	case err != nil || d == nil:
-	case !d.work:
-		m.setStates(map[string]string{})
-	default:
-		err = db.Tx(ctx, m.Pool, func(tx pgx.Tx) (fault error) {
-			if d, fault = m.takeDuty(ctx, tx); fault != nil || d == nil {
-				return fault
-			}
-			if fault = m.stepCampaigns(ctx, tx, d.now); fault != nil {
-				return fault
-			}
-			return m.stepRoutes(ctx, tx, d.now)
-		})
+	var d *duty
+	if !m.busy {
+		if d, err = m.takeDuty(ctx, m.Pool); d != nil && !d.work {
+			m.setStates(map[string]string{})
+		}
 	}
+	if err == nil && (m.busy || d != nil && d.work) {
+		d, err = m.advance(ctx)
+	}
+	m.busy = err == nil && d != nil && d.work
 	if m.hasDuty.Store(d != nil && err == nil); !m.hasDuty.Load() {
 		m.setStates(nil)
 	}
@@ -206,6 +202,20 @@ func (m *Monitor) Step(ctx context.Context) (mine bool, err error) {
 		return false, fmt.Errorf("routes: %w", err)
 	}
 	return d != nil, nil
+}
+
+// advance advances all breakers, in a transaction that holds the duty. It returns nil if another node holds the duty.
+func (m *Monitor) advance(ctx context.Context) (d *duty, err error) {
+	err = db.Tx(ctx, m.Pool, func(tx pgx.Tx) (fault error) {
+		if d, fault = m.takeDuty(ctx, tx); fault != nil || d == nil {
+			return fault
+		}
+		if fault = m.stepCampaigns(ctx, tx, d.now); fault != nil {
+			return fault
+		}
+		return m.stepRoutes(ctx, tx, d.now)
+	})
+	return d, err
 }
 
 // deleteReports deletes the reports of nodes that stopped. Readers ignore them much earlier.

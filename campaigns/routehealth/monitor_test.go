@@ -3,6 +3,7 @@ package routehealth
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,7 +204,8 @@ func TestOneNodeHoldsDuty(t *testing.T) {
 	}
 }
 
-// TestIdleStep checks that a step is one statement while no campaign runs and no breaker is open.
+// TestIdleStep checks that a step is one statement while no campaign runs and no breaker is open, and that a step with work
+// takes the duty only once.
 func TestIdleStep(t *testing.T) {
 	r := newEnv(t)
 	pool, statements := dbtest.Traced(t, r.db)
@@ -221,8 +223,14 @@ func TestIdleStep(t *testing.T) {
 		{"UPDATE campaigns SET status = 'running'", false},
 	} {
 		r.exec(tt.sql)
-		mine := r.step(w)
-		if all := statements(); !mine || (len(all) == 1) != tt.idle {
+		r.step(w) // finds out whether there is work
+		statements()
+		mine, duties := r.step(w), 0
+		all := statements()
+		for _, sql := range all {
+			duties += strings.Count(sql, "INTO duties")
+		}
+		if !mine || (len(all) == 1) != tt.idle || duties != 1 {
 			t.Errorf("%s: has the duty: %t; statements %q", tt.sql, mine, all)
 		}
 	}

@@ -165,8 +165,9 @@ func (c *Clock) idleTicks(n int) int {
 	return phases - 1
 }
 
-// Add makes the clock call s once for each frame, in the group with the fewest streams. After remove has returned, s
-// is not running and is not called again. remove may be called twice.
+// Add makes the clock call s once for each frame, in the group with the fewest streams. The first call comes within a frame,
+// or a tick later with few streams. After remove has returned, s is not running and is not called again. remove may be
+// called twice.
 func (c *Clock) Add(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

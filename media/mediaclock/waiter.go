@@ -12,8 +12,9 @@ type waiter struct {
 	frame int // number of the frame of the last tick
 	early int // number of times that packets may still wake the clock in this frame
 
-	sockets []*entry // hooks that are Sockets
-	fds     []int    // their descriptors
+	hooks   *[]*entry // hooks of the last tick
+	sockets []*entry  // those that are Sockets
+	fds     []int     // their descriptors
 }
 
 // wait waits for the next tick that has something to do, n or a later one, and returns it. With many streams that is always
@@ -46,13 +47,17 @@ func (w *waiter) wait(ctx context.Context, n int, due time.Time) (int, time.Time
 	return n + skip, due.Add(time.Duration(skip) * Tick)
 }
 
+// findSockets updates the sockets after hooks were added or removed.
 func (w *waiter) findSockets() {
-	w.sockets, w.fds = w.sockets[:0], w.fds[:0]
-	if hooks := w.clock.hooks.Load(); hooks != nil {
-		for _, e := range *hooks {
-			if e.sockets != nil {
-				w.sockets, w.fds = append(w.sockets, e), append(w.fds, e.sockets.FD())
-			}
+	hooks := w.clock.hooks.Load()
+	if hooks == w.hooks {
+		return
+	}
+	w.timer.watch(nil) // a descriptor may have been closed and used again
+	w.hooks, w.sockets, w.fds = hooks, w.sockets[:0], w.fds[:0]
+	for _, e := range *hooks {
+		if e.sockets != nil {
+			w.sockets, w.fds = append(w.sockets, e), append(w.fds, e.sockets.FD())
 		}
 	}
 }

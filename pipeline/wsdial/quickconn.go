@@ -1,6 +1,7 @@
 package wsdial
 
 import (
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -54,6 +55,9 @@ func (c quickConn) Read(b []byte) (n int, err error) {
 	})
 	switch {
 	case err != nil:
+		if op, ok := errors.AsType[*net.OpError](err); ok {
+			op.Op = "read" // instead of raw-read
+		}
 		return n, err
 	case errno != 0:
 		return n, c.opError("read", "recvfrom", errno)

@@ -80,8 +80,8 @@ func TestQuickRead(t *testing.T) {
 	if err := near.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
-	var timeout net.Error
-	if _, err := near.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() {
+	var timeout *net.OpError
+	if _, err := near.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() || timeout.Op != "read" {
 		t.Errorf("deadline: %v", err)
 	}
 	if err := near.SetReadDeadline(time.Time{}); err != nil {

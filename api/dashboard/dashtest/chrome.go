@@ -8,6 +8,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -119,6 +120,23 @@ func (b Tab) Press(text string) {
 		setTimeout(() => find().click()); // an update of the page may have replaced it
 	})()`)
 	b.Until("!window.left && document.readyState === 'complete'")
+}
+
+// Hold presses the mouse on an element, given as an expression, until release is called.
+func (b Tab) Hold(element string) (release func()) {
+	b.t.Helper()
+	at := Read[[]float64](b, "(() => { const r = "+element+".getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()")
+	mouse := func(kind input.DispatchMouseEventType) {
+		b.t.Helper()
+		b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+			_, err := cdp.Call(ctx, t, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+				Type: kind, X: at[0], Y: at[1], Button: input.MouseButtonLeft, ClickCount: 1,
+			})
+			return err
+		}))
+	}
+	mouse(input.DispatchMouseEventTypeMousePressed)
+	return func() { mouse(input.DispatchMouseEventTypeMouseReleased) }
 }
 
 // Until waits up to 10 s until an expression holds, across page changes.

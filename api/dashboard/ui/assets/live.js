@@ -4,16 +4,22 @@
 (() => {
   const key = (e) => e.id || e.getAttribute("href") || e.name || "";
 
-  // An update between the press and the release of a button would lose the click, so updates wait for the release.
-  let pressed = false;
+  // An update between the press and the release of a button would lose the click, so updates wait for the release. They
+  // wait at most 10 seconds, because the release may happen where the page does not see it.
+  let pressed = 0; // timer of the press; 0 if nothing is pressed
   const waiting = new Map();
-  const release = () => setTimeout(() => { // after the click
-    pressed = false;
+  const press = () => { clearTimeout(pressed); pressed = setTimeout(update, 10000); };
+  const update = () => {
+    clearTimeout(pressed);
+    pressed = 0;
     for (const [part, html] of waiting) put(part, html);
     waiting.clear();
-  });
-  addEventListener("pointerdown", () => { pressed = true; }, true);
-  for (const end of ["pointerup", "pointercancel", "dragend", "blur"]) addEventListener(end, release, true);
+  };
+  const release = () => { if (pressed) setTimeout(update); }; // after the click
+  addEventListener("pointerdown", (e) => { if (e.isPrimary && e.button === 0) press(); }, true);
+  addEventListener("keydown", (e) => { if (e.key === " " && e.target.closest("button, summary")) press(); }, true);
+  for (const end of ["pointerup", "pointercancel", "keyup", "dragend"]) addEventListener(end, release, true);
+  addEventListener("blur", (e) => { if (e.target === window) release(); });
 
   // put replaces the content of a part and keeps open details and the focus.
   const put = (part, html) => {
