@@ -159,7 +159,7 @@ func Exec(t testing.TB, d *db.DB, sql string, args ...any) {
 }
 
 // Traced returns a pool to the database, and a function that returns the statements since its last call, with those that
-// begin and end transactions.
+// begin and end transactions, and without the pings of connections that were idle for a second.
 func Traced(t testing.TB, d *db.DB) (pool *pgxpool.Pool, statements func() []string) {
 	t.Helper()
 	sent := &trace{}
@@ -191,7 +191,9 @@ func (s *trace) take() []string {
 func (s *trace) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.all = append(s.all, q.SQL)
+	if q.SQL != "-- ping" {
+		s.all = append(s.all, q.SQL)
+	}
 	return ctx
 }
 
