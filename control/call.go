@@ -4,6 +4,7 @@
 package control
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -125,6 +126,9 @@ type Call struct {
 	AnalysisStatus  string
 	AnalysisError   string // why the analysis failed
 }
+
+// Since returns the time of the answer, or else of the dialing or creation. The timer of an active call counts from it.
+func (c *Call) Since() time.Time { return cmp.Or(c.AnsweredAt, c.DialedAt, c.CreatedAt) }
 
 // EndedByFault reports whether the call was answered and then ended because of a fault of Parley or a provider.
 func (c *Call) EndedByFault() bool {

@@ -152,7 +152,8 @@ func TestAgentJourneyInBrowser(t *testing.T) {
 	}
 }
 
-// TestTalkFaults checks that a refused test call is no idle page, and that an error goes when its cause does.
+// TestTalkFaults checks that the page shows "Not connected" after a refused test call, and that an error disappears with its
+// cause.
 func TestTalkFaults(t *testing.T) {
 	h, scenes := talking(t)
 	b := h.Chrome(t)

@@ -151,7 +151,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestFaults checks that a refused call is no idle page, and that an error goes when its cause does.
+// TestFaults checks that the page shows "Not connected" after a refused call, and that an error disappears with its
+// cause.
 func TestFaults(t *testing.T) {
 	b := openPage(t, false)
 	open(b, "light", 1440, 900)

@@ -159,7 +159,8 @@ func lockRoutes(ctx context.Context, q db.Querier, args []any) (found []string, 
 	return found, since, err
 }
 
-// claimEvenly claims up to most attempts of a number of subgroups. The function claim claims up to each of every subgroup.
+// claimEvenly claims at most the given number of attempts from that many subgroups. claim takes at most each from every
+// subgroup.
 func claimEvenly(routes, most int, claim func(each int) ([]control.Lease, error)) (leases []control.Lease, err error) {
 	for range min(claimRounds, routes) {
 		each := (most - len(leases)) / routes

@@ -42,8 +42,8 @@ func (q *queueSearch) start(now time.Time) time.Time {
 const oldestSQL = `
 SELECT least(min(created_at), clock_timestamp()) - interval '2 seconds' FROM attempts WHERE state = 'scheduled'`
 
-// find stores where the queue begins if a search from start took long, and start is zero: it read the whole queue. After an
-// error the next search reads the whole queue again.
+// find stores where the queue begins, after a slow search of the whole queue (start is zero). After an error the next search
+// reads the whole queue again.
 func (q *queueSearch) find(ctx context.Context, pool *pgxpool.Pool, start time.Time, took time.Duration) {
 	var from time.Time
 	if !start.IsZero() || took < slowSearch || pool.QueryRow(ctx, oldestSQL).Scan(&from) != nil {

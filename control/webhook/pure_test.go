@@ -161,7 +161,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestReasonOfServers checks the reasons of what servers do.
+// TestReasonOfServers checks the reasons for servers that refuse or close the connection, have no TLS or an untrusted certificate.
 func TestReasonOfServers(t *testing.T) {
 	client := safedial.Rules{Anywhere: true}.Client()
 	t.Cleanup(client.CloseIdleConnections)

@@ -202,9 +202,9 @@ func (c *Clock) AddSplit(s Stream, mid Split) (remove func()) {
 	return func() { first(); second() }
 }
 
-// Hook makes the clock call s at each tick, before the streams. The clock does not call s while there is no stream, and
-// skips ticks without a stream while there are few streams. It then also calls a hook that implements Sockets when
-// packets arrive; with more streams, also halfway between two ticks. remove works as described for Add.
+// Hook makes the clock call s at each tick, before the streams. Without streams there are no ticks; with few streams, the
+// clock skips ticks in which no stream is due. If s implements Sockets, the clock also calls it when packets arrive (few
+// streams) or halfway between two ticks (more). remove works as described for Add.
 func (c *Clock) Hook(s Stream) (remove func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A waiter waits for the ticks of a clock, and reads packets meanwhile.
+// A waiter waits for the ticks of a clock. Between ticks it reads packets.
 type waiter struct {
 	clock *Clock
 	timer timer

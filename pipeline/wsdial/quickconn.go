@@ -53,23 +53,21 @@ func (c quickConn) Read(b []byte) (n int, err error) {
 			}
 		}
 	})
-	switch {
-	case err != nil:
-		if op, ok := errors.AsType[*net.OpError](err); ok {
-			op.Op = "read" // instead of raw-read
-		}
-		return n, err
-	case errno != 0:
-		return n, c.opError("read", "recvfrom", errno)
-	case n == 0:
-		return 0, io.EOF
-	default:
-		return n, nil
+	if err = c.wrap("read", "recvfrom", err, errno); err == nil && n == 0 {
+		err = io.EOF
 	}
+	return n, err
 }
 
-func (c quickConn) opError(op, call string, errno syscall.Errno) error {
-	return &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError(call, errno)}
+// wrap returns the error of an operation as net.TCPConn does. err is that of the raw connection, errno that of the system call.
+func (c quickConn) wrap(op, call string, err error, errno syscall.Errno) error {
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		e.Op = op // instead of raw-read or raw-write
+	}
+	if err == nil && errno != 0 {
+		err = &net.OpError{Op: op, Net: "tcp", Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: os.NewSyscallError(call, errno)}
+	}
+	return err
 }
 
 // Write implements net.Conn.
@@ -92,8 +90,5 @@ func (c quickConn) Write(b []byte) (n int, err error) {
 		}
 		return true
 	})
-	if err == nil && errno != 0 {
-		err = c.opError("write", "sendto", errno)
-	}
-	return n, err
+	return n, c.wrap("write", "sendto", err, errno)
 }

@@ -65,8 +65,8 @@ func TestQuickWriteDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	n, err := near.Write(b) // the peer does not read
-	var timeout net.Error
-	if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() || n == len(b) {
+	var timeout *net.OpError
+	if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &timeout) || !timeout.Timeout() || timeout.Op != "write" || n == len(b) {
 		t.Errorf("wrote %d bytes: %v", n, err)
 	}
 }

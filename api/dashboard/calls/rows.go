@@ -22,7 +22,7 @@ type row struct {
 	CreatedAt        time.Time
 	Took             time.Duration // duration of the conversation; 0 if there was none
 	Over             bool
-	Since            int64 // answer, or else dialing or creation, in epoch seconds
+	Since            int64 // control.Call.Since in epoch seconds
 
 	From, Campaign, Sentiment, Cost string
 	Recorded                        bool
@@ -87,7 +87,7 @@ func newRow(texts *ui.Texts, c control.Call) row {
 	s := row{
 		ID: c.ID, Number: ui.FormatNumber(c.To), Name: c.Name, Status: c.Status,
 		Web: c.Type == control.Web, Agent: c.AgentName, CreatedAt: c.CreatedAt,
-		Over: c.Status.Over(), Since: cmp.Or(c.AnsweredAt, c.DialedAt, c.CreatedAt).Unix(),
+		Over: c.Status.Over(), Since: c.Since().Unix(),
 		Campaign: c.CampaignID, Recorded: c.RecordingStatus == control.RecordingReady, Cost: shortCost(c.Cost),
 	}
 	if s.Web {

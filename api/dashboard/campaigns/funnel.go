@@ -12,7 +12,7 @@ import (
 	"github.com/parley-voice/parley/campaigns/progress"
 )
 
-// A stage is one step of the funnel: a number, its share of Of, and the page of what it counts.
+// A stage is one step of the funnel: N, its share of Of, and the page that lists what N counts.
 type stage struct {
 	Label, Share, Path string
 	N, Of              int

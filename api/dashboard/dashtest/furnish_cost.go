@@ -4,7 +4,7 @@ import (
 	"github.com/parley-voice/parley/control/pricing"
 )
 
-// cost returns a cost with every kind of item, of a call of a minute. Providers have the name.
+// cost returns a cost with every kind of item, of a call of a minute. name is the name of all providers.
 func cost(name string) pricing.Cost {
 	perMinute, perMillion, trunk := pricing.Round(0.0077), pricing.Round(50), pricing.Round(0.017137)
 	in, cached, out := pricing.Round(0.1), pricing.Round(0.01), pricing.Round(0.5)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parley-voice/parley/api/dashboard/ui"
 	"github.com/parley-voice/parley/control/overview"
+	"github.com/parley-voice/parley/control/pricing"
 )
 
 // A number leads to the calls behind it.
@@ -136,7 +137,7 @@ func (f figures) Cost() number {
 	if f.Costed == 0 {
 		return none()
 	}
-	return f.linked(f.Costed, ui.Amount(float64(f.CostNano)/1e9), []string{"has", "cost"})
+	return f.linked(f.Costed, ui.Amount(pricing.Amount(f.CostNano).Units()), []string{"has", "cost"})
 }
 
 // ByOutcome are the numbers of calls by outcome.

@@ -24,7 +24,7 @@ type panel struct {
 	control.Call
 
 	Number     string
-	Since      int64 // answer, or else dialing or creation, in epoch seconds
+	Since      int64 // control.Call.Since in epoch seconds
 	Why        string
 	Lines      []transcriptLine
 	Turns      []chart.Turn
@@ -54,7 +54,7 @@ func (l *Live) panel(r *ui.Request) (*panel, error) {
 	}
 	p := &panel{
 		Call: c, Number: cmp.Or(ui.FormatNumber(c.To), r.Texts.T("live.calls.web_call")),
-		Since:  cmp.Or(c.AnsweredAt, c.DialedAt, c.CreatedAt).Unix(),
+		Since:  c.Since().Unix(),
 		Phases: chart.Phases(r.Texts), EndAllowed: !c.Status.Over() && r.May(operator.Operator),
 	}
 	if c.Type == control.Web {

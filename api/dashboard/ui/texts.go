@@ -171,7 +171,7 @@ func (t *Texts) T(key string, args ...any) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// Complete returns a text with a mark at its end: its own, or that of the language.
+// Complete adds the period of the language to a text that does not end with a punctuation mark.
 func (t *Texts) Complete(text string) string {
 	if last, _ := utf8.DecodeLastRuneInString(text); text == "" || last == '…' || unicode.Is(unicode.STerm, last) {
 		return text

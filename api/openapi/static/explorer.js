@@ -86,8 +86,8 @@
     return [path + (query.size ? "?" + query : ""), { method: form.dataset.method, headers, body, redirect: "error", credentials: "omit" }];
   }
 
-  // verdict returns a line that says by color and word how a request ended.
-  function verdict(good, word, more) {
+  // resultLine returns a line that says by color and word how a request ended.
+  function resultLine(good, word, more) {
     const line = document.createElement("div"), strong = document.createElement("strong");
     line.className = good ? "good" : "bad";
     strong.textContent = word;
@@ -111,9 +111,9 @@
       body.setAttribute("aria-label", "Response");
       body.textContent = text;
       const word = response.ok ? "Success" : response.status < 500 ? "Refused" : "Failed";
-      output.replaceChildren(verdict(response.ok, `${word}: ${response.status}`, ` after ${Math.round(performance.now() - began)} ms`), body);
+      output.replaceChildren(resultLine(response.ok, `${word}: ${response.status}`, ` after ${Math.round(performance.now() - began)} ms`), body);
     } catch (e) {
-      output.replaceChildren(e instanceof SyntaxError ? verdict(false, "Not sent", ": the body is not valid JSON.") : verdict(false, "No response", ": " + e.message));
+      output.replaceChildren(e instanceof SyntaxError ? resultLine(false, "Not sent", ": the body is not valid JSON.") : resultLine(false, "No response", ": " + e.message));
     }
     button.disabled = false;
   }
