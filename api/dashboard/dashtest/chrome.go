@@ -122,21 +122,30 @@ func (b Tab) Press(text string) {
 	b.Until("!window.left && document.readyState === 'complete'")
 }
 
-// Hold presses the mouse on an element, given as an expression, until release is called.
+// Hold presses the mouse on an element, given as an expression, until release is called. The page has the element that is
+// pressed as window.held: an update may have replaced or moved it since it was found, so Hold tries up to ten times.
 func (b Tab) Hold(element string) (release func()) {
 	b.t.Helper()
-	at := Read[[]float64](b, "(() => { const r = "+element+".getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()")
-	mouse := func(kind input.DispatchMouseEventType) {
-		b.t.Helper()
-		b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-			_, err := cdp.Call(ctx, t, input.DispatchMouseEvent, input.DispatchMouseEventParams{
-				Type: kind, X: at[0], Y: at[1], Button: input.MouseButtonLeft, ClickCount: 1,
-			})
-			return err
-		}))
+	b.Run(`addEventListener("pointerdown", (e) => { window.held = e.target; }, true)`)
+	for range 10 {
+		at := Read[[]float64](b, "(() => { const r = "+element+".getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2] })()")
+		mouse := func(kind input.DispatchMouseEventType) {
+			b.t.Helper()
+			b.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+				_, err := cdp.Call(ctx, t, input.DispatchMouseEvent, input.DispatchMouseEventParams{
+					Type: kind, X: at[0], Y: at[1], Button: input.MouseButtonLeft, ClickCount: 1,
+				})
+				return err
+			}))
+		}
+		mouse(input.DispatchMouseEventTypeMousePressed)
+		if Read[bool](b, "held === "+element) {
+			return func() { mouse(input.DispatchMouseEventTypeMouseReleased) }
+		}
+		mouse(input.DispatchMouseEventTypeMouseReleased)
 	}
-	mouse(input.DispatchMouseEventTypeMousePressed)
-	return func() { mouse(input.DispatchMouseEventTypeMouseReleased) }
+	b.t.Fatalf("%s cannot be pressed", element)
+	return nil
 }
 
 // Until waits up to 10 s until an expression holds, across page changes.
