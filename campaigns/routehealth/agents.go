@@ -72,7 +72,7 @@ const probePassesAfter = 10 * time.Second
 // stepCampaigns advances the breakers of campaigns with the results of their probe calls.
 func (m *Monitor) stepCampaigns(ctx context.Context, tx pgx.Tx, now time.Time) error {
 	s := &store.Store{}
-	all, err := s.Breakers.Open(ctx, tx, probePassesAfter)
+	all, err := s.Breakers.Probed(ctx, tx, probePassesAfter)
 	if err != nil {
 		return err
 	}

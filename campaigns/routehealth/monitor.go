@@ -158,14 +158,15 @@ func (m *Monitor) ReportTrunks(ctx context.Context) error {
 	return err
 }
 
-// dutySQL takes or keeps the duty for this node. It returns the database's time, and whether there is a running campaign or an
-// open breaker. It returns no row if another node holds the duty. It locks the duty until the transaction ends.
+// dutySQL takes or keeps the duty for this node. It returns the database's time, and whether there is a running campaign, a
+// route with an open breaker, or a campaign with a probe. It returns no row if another node holds the duty. It locks the duty
+// until the transaction ends.
 const dutySQL = `
 INSERT INTO duties AS d (name, owner, until) VALUES ('routes', $1, clock_timestamp() + $2::interval)
 ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, until = excluded.until
 WHERE d.owner = excluded.owner OR d.until < clock_timestamp()
 RETURNING clock_timestamp(), EXISTS (SELECT FROM campaigns WHERE status = 'running') OR EXISTS (SELECT FROM route_breakers WHERE open)
-	OR EXISTS (SELECT FROM campaign_breakers WHERE open)`
+	OR EXISTS (SELECT FROM campaign_breakers WHERE open AND probe_call <> '')`
 
 // A duty is a row of dutySQL.
 type duty struct {
@@ -182,7 +183,7 @@ func (m *Monitor) takeDuty(ctx context.Context, q db.Querier) (*duty, error) {
 }
 
 // Step advances the breakers of all routes and campaigns if this node holds the duty. It reports whether this node
-// holds the duty. If this and the last step have no running campaign and no open breaker, it is one statement. Only one
+// holds the duty. If neither this step nor the last has anything to check (see dutySQL), it is one statement. Only one
 // goroutine may call Step.
 func (m *Monitor) Step(ctx context.Context) (mine bool, err error) {
 	var d *duty

@@ -204,8 +204,8 @@ func TestOneNodeHoldsDuty(t *testing.T) {
 	}
 }
 
-// TestIdleStep checks that a step is one statement while no campaign runs and no breaker is open, and that a step with work
-// takes the duty only once.
+// TestIdleStep checks that a step is one statement while no campaign runs, no route has an open breaker and no campaign has a
+// probe, and that a step with work takes the duty only once.
 func TestIdleStep(t *testing.T) {
 	r := newEnv(t)
 	pool, statements := dbtest.Traced(t, r.db)
@@ -218,8 +218,8 @@ func TestIdleStep(t *testing.T) {
 		{"UPDATE campaigns SET status = 'paused'", true},
 		{"INSERT INTO route_breakers (subgroup_id, open) VALUES ('rte_2', true)", false},
 		{"UPDATE route_breakers SET open = false", true},
-		{"INSERT INTO campaign_breakers (campaign_id, open) VALUES ('cmp_1', true)", false},
-		{"UPDATE campaign_breakers SET open = false", true},
+		{"INSERT INTO campaign_breakers (campaign_id, open) VALUES ('cmp_1', true)", true},
+		{"UPDATE campaign_breakers SET probe_call = 'call_1'", false},
 		{"UPDATE campaigns SET status = 'running'", false},
 	} {
 		r.exec(tt.sql)

@@ -51,9 +51,8 @@ func (Breakers) Check(ctx context.Context, tx pgx.Tx, campaignID string, r circu
 	return true, Breakers{}.Save(ctx, tx, h, next)
 }
 
-// Open returns the campaigns with open breakers and the results of their probes. An answered probe passes after
-// minTalk.
-func (Breakers) Open(ctx context.Context, q db.Querier, minTalk time.Duration) ([]HeldCampaign, error) {
+// Probed returns the campaigns with a probe, and the results of the probes. An answered probe passes after minTalk.
+func (Breakers) Probed(ctx context.Context, q db.Querier, minTalk time.Duration) ([]HeldCampaign, error) {
 	return db.Collect(ctx, q, "breakers of campaigns", func(row pgx.CollectableRow) (h HeldCampaign, err error) {
 		var since, probeAt *time.Time
 		var exists, lasts bool
@@ -66,15 +65,13 @@ func (Breakers) Open(ctx context.Context, q db.Querier, minTalk time.Duration) (
 		if probeAt != nil {
 			h.State.ProbeAt = probeAt.UTC()
 		}
-		if h.Call != "" {
-			h.State.Probing, h.Seen.Probe = true, probeResult(exists, fault, outcome, lasts)
-		}
+		h.State.Probing, h.Seen.Probe = true, probeResult(exists, fault, outcome, lasts)
 		return h, err
 	}, `
 		SELECT b.campaign_id, b.since, b.wait, b.probe_at, b.probe_call, x.call_id IS NOT NULL, coalesce(x.fault, ''), coalesce(x.outcome, ''),
 			coalesce(c.answered_at < clock_timestamp() - $1::interval, false)
 		FROM campaign_breakers b LEFT JOIN contact_attempts x ON x.call_id = b.probe_call LEFT JOIN calls c ON c.id = b.probe_call
-		WHERE b.open ORDER BY b.campaign_id`, minTalk)
+		WHERE b.open AND b.probe_call <> '' ORDER BY b.campaign_id`, minTalk)
 }
 
 // probeResult returns the result of a probe. A call that was not answered says nothing about

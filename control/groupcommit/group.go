@@ -52,7 +52,7 @@ type entry[T any] struct {
 }
 
 // Do writes an item and returns its result. If ctx ends first, the item may still be written. With Wait set, Do then
-// waits for the end of a write that has started.
+// waits for the end of a write that has started. So does a Do that runs Write for all.
 func (g *Group[T]) Do(ctx context.Context, item T) error {
 	e := &entry[T]{item: item, ctx: ctx, done: make(chan struct{}), lead: make(chan struct{}, 1)}
 	g.mu.Lock()
