@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"math"
+	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
@@ -26,8 +27,13 @@ func funcs(a assets, texts *Texts) template.FuncMap {
 		"t": texts.T, "plural": func(key string, n any) string { return texts.T(key, "count", n) },
 		"label":    func(prefix string, code any) string { return texts.Label(prefix, fmt.Sprint(code)) },
 		"span":     func(d time.Duration) string { return span(texts, d) },
-		"language": texts.language.String,
+		"language": texts.language.String, "httpStatus": httpStatus,
 	}
+}
+
+// httpStatus returns a status code of HTTP with its standard text: "503 Service Unavailable".
+func httpStatus(code int) string {
+	return strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 }
 
 // breakable allows line breaks in addresses: after @ and slashes.

@@ -103,6 +103,12 @@ func TestReplay(t *testing.T) {
 		}
 		dead()
 	}
+	h.Exec(t, "UPDATE webhook_deliveries SET last_status = 503 WHERE id = 'evt_1'")
+	for _, path := range []string{"webhooks/" + ids["webhooks"], "deliveries/evt_1"} {
+		if a := oscar.Get(path); !strings.Contains(a.Text(), "503 Service Unavailable") {
+			t.Errorf("%s: %s", path, a.Text())
+		}
+	}
 	if a := oscar.Get("webhooks/" + ids["webhooks"] + "?state=delivered"); !strings.Contains(a.Text(), "No delivered deliveries") {
 		t.Errorf("%s", a.Text())
 	}
