@@ -1,11 +1,14 @@
 package openapi
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 
 	"github.com/parley-voice/parley/api/schema"
 	"github.com/parley-voice/parley/control/callview"
@@ -55,10 +58,50 @@ func Extended(set *schema.Set, publicURL string, b Bodies) ([]byte, error) {
 		hooks[event] = webhook(event, t.of(reflect.TypeOf(body)))
 	}
 	doc["webhooks"] = hooks
+	if t.err == nil {
+		t.err = t.describeFields()
+	}
 	if t.err != nil {
 		return nil, t.err
 	}
 	return json.MarshalIndent(doc, "", " ")
+}
+
+//go:embed fields.yaml
+var fieldTexts []byte
+
+// describeFields adds the descriptions of fields.yaml. Every field of a generated schema must have one.
+func (g *generator) describeFields() error {
+	var texts map[string]map[string]string
+	if err := yaml.Unmarshal(fieldTexts, &texts); err != nil {
+		return fmt.Errorf("openapi: fields.yaml: %w", err)
+	}
+	for names, fields := range texts {
+		for name := range strings.SplitSeq(names, ", ") {
+			if g.types[name] == nil {
+				return fmt.Errorf("openapi: fields.yaml: no schema %s", name)
+			}
+			for field, text := range fields {
+				s, ok := g.properties(name)[field].(map[string]any)
+				if !ok {
+					return fmt.Errorf("openapi: fields.yaml: %s has no field %s", name, field)
+				}
+				s["description"] = text
+			}
+		}
+	}
+	for name := range g.types {
+		for field, s := range g.properties(name) {
+			if s.(map[string]any)["description"] == nil {
+				return fmt.Errorf("openapi: fields.yaml: no description of %s: %s", name, field)
+			}
+		}
+	}
+	return nil
+}
+
+func (g *generator) properties(name string) map[string]any {
+	return g.schemas[name].(map[string]any)["properties"].(map[string]any)
 }
 
 func reference(name string) string { return "#/components/schemas/" + name }
@@ -121,7 +164,7 @@ type generator struct {
 func (g *generator) of(t reflect.Type) map[string]any {
 	switch t {
 	case reflect.TypeFor[callview.Epoch]():
-		return nullable(map[string]any{"type": "number", "description": "Epoch seconds"})
+		return nullable(map[string]any{"type": "number"})
 	case reflect.TypeFor[pricing.Amount]():
 		return map[string]any{"type": "number"}
 	case reflect.TypeFor[json.RawMessage]():
@@ -203,9 +246,6 @@ func (g *generator) field(f reflect.StructField) map[string]any {
 	s := maps.Clone(g.of(typ))
 	if kinds, ok := s["type"].([]any); ok && f.Tag.Get("nullable") == "false" {
 		s["type"] = kinds[0]
-	}
-	if text := f.Tag.Get("doc"); text != "" {
-		s["description"] = text
 	}
 	return s
 }

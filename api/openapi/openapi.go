@@ -115,25 +115,30 @@ func refusals(to map[string]*huma.Response, codes map[int]string) map[string]*hu
 }
 
 func addErrors(reg huma.Registry) {
-	text, whole := &huma.Schema{Type: huma.TypeString}, &huma.Schema{Type: huma.TypeInteger}
+	text := func(what string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: what} }
 	envelope := func(message *huma.Schema) *huma.Schema {
 		return &huma.Schema{
 			Type: huma.TypeObject, Required: []string{"error"},
 			Properties: map[string]*huma.Schema{"error": {
-				Type: huma.TypeObject, Required: []string{"type", "code", "status", "message"},
-				Properties: map[string]*huma.Schema{"type": text, "code": text, "status": whole, "message": message},
+				Type: huma.TypeObject, Description: "What was wrong", Required: []string{"type", "code", "status", "message"},
+				Properties: map[string]*huma.Schema{
+					"type": text("Kind of the error. It depends on the status only"), "code": text("The cause. New codes may be added"),
+					"status": {Type: huma.TypeInteger, Description: "The HTTP status"}, "message": message,
+				},
 			}},
 		}
 	}
 	issue := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"type", "loc", "msg", "input"},
 		Properties: map[string]*huma.Schema{
-			"type": text, "loc": {Type: huma.TypeArray, Items: &huma.Schema{}}, "msg": text, "input": {},
+			"type": text("What is wrong, such as missing"),
+			"loc":  {Type: huma.TypeArray, Items: &huma.Schema{}, Description: "Where: body or query, then names and indexes"},
+			"msg":  text("Explanation for people, which may change"), "input": {Description: "The value as it was sent"},
 		},
 	}
-	reg.Map()["Error"] = envelope(text)
+	reg.Map()["Error"] = envelope(text("Explanation for people, which may change"))
 	reg.Map()["ValidationError"] = envelope(&huma.Schema{
 		Description: "A list of errors if code is invalid_request, otherwise a text",
-		OneOf:       []*huma.Schema{{Type: huma.TypeArray, Items: issue}, text},
+		OneOf:       []*huma.Schema{{Type: huma.TypeArray, Items: issue}, text("")},
 	})
 }

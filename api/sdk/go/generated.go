@@ -9,16 +9,23 @@ import (
 )
 
 type AddedCalls struct {
-	Blockers  []Blocker       `json:"blockers"`
-	Campaign  CampaignSummary `json:"campaign"`
-	DNCScreen DNCScreen       `json:"dnc_screen"`
-	Import    Import          `json:"import"`
+	// Why the added contacts are not called now; empty if they are
+	Blockers []Blocker `json:"blockers"`
+	// The campaign after the addition
+	Campaign CampaignSummary `json:"campaign"`
+	// Do-not-call screening of the added contacts
+	DNCScreen DNCScreen `json:"dnc_screen"`
+	// Contact list of this request
+	Import Import `json:"import"`
 }
 
 type AnswerDetection struct {
-	AMDMS      float64 `json:"amd_ms"`
+	// Milliseconds from the answer to the verdict
+	AMDMS float64 `json:"amd_ms"`
+	// Confidence in the verdict, from 0 to 1
 	Confidence float64 `json:"confidence"`
-	Evidence   string  `json:"evidence"`
+	// What decided, such as short_greeting, beep, no_speech or phrase: after the tone
+	Evidence string `json:"evidence"`
 }
 
 type AttestationRequest struct {
@@ -29,25 +36,39 @@ type AttestationRequest struct {
 }
 
 type AudioQuality struct {
-	Codec          *string          `json:"codec"`
-	ConcealedMS    float64          `json:"concealed_ms"`
-	IgnoredPackets int              `json:"ignored_packets"`
-	MOS            *float64         `json:"mos"`
-	Received       DirectionQuality `json:"received"`
-	RoundTripMS    *float64         `json:"round_trip_ms"`
-	Sent           DirectionQuality `json:"sent"`
-	Underruns      int              `json:"underruns"`
+	// Codec that was negotiated last; null if unknown
+	Codec *string `json:"codec"`
+	// Milliseconds of received audio that were concealed, because packets were missing
+	ConcealedMS float64 `json:"concealed_ms"`
+	// Packets from other addresses than the callee's, which were dropped
+	IgnoredPackets int `json:"ignored_packets"`
+	// Estimated quality of the worse direction by ITU-T G.107, 1 to 4.5; null if unknown
+	MOS *float64 `json:"mos"`
+	// Audio that was received
+	Received DirectionQuality `json:"received"`
+	// Round trip by the last RTCP report, in milliseconds; null without one
+	RoundTripMS *float64 `json:"round_trip_ms"`
+	// Audio that was sent, as the remote side reported it
+	Sent DirectionQuality `json:"sent"`
+	// Frames that were not sent in time
+	Underruns int `json:"underruns"`
 }
 
 type Binding struct {
+	// Caller number that callees see
 	FromNumber string `json:"from_number"`
-	RouteID    string `json:"route_id"`
-	TrunkID    string `json:"trunk_id"`
+	// ID of the subgroup
+	RouteID string `json:"route_id"`
+	// ID of the trunk
+	TrunkID string `json:"trunk_id"`
 }
 
 type Blocker struct {
-	Code    string `json:"code"`
-	Field   string `json:"field,omitempty"`
+	// What blocks, such as agent_not_published. New codes may be added
+	Code string `json:"code"`
+	// Field of the request that is concerned; absent if none is
+	Field string `json:"field,omitempty"`
+	// Explanation for people, which may change
 	Message string `json:"message,omitempty"`
 }
 
@@ -57,109 +78,183 @@ type BudgetRequest struct {
 }
 
 type BudgetUse struct {
+	// Expected cost of another call
 	ExpectedPerCall float64 `json:"expected_per_call"`
-	InProgress      float64 `json:"in_progress"`
-	Left            float64 `json:"left"`
-	Limit           float64 `json:"limit"`
-	Spent           float64 `json:"spent"`
+	// Expected cost of the calls in progress
+	InProgress float64 `json:"in_progress"`
+	// What further calls may cost
+	Left float64 `json:"left"`
+	// The budget
+	Limit float64 `json:"limit"`
+	// Cost of the ended calls
+	Spent float64 `json:"spent"`
 }
 
 type Call struct {
-	AgentID        string           `json:"agent_id"`
-	AgentVersion   int              `json:"agent_version"`
-	AMD            *AnswerDetection `json:"amd"`
-	AnalysisError  *string          `json:"analysis_error"`
-	AnalysisStatus string           `json:"analysis_status"`
-	// Epoch seconds
-	AnsweredAt   *float64       `json:"answered_at"`
-	AnsweredBy   *string        `json:"answered_by"`
-	Attempt      int            `json:"attempt"`
+	// Name of the agent that handles the call
+	AgentID string `json:"agent_id"`
+	// Published version of the agent that the call uses
+	AgentVersion int `json:"agent_version"`
+	// How it was decided who answered; null before the verdict and if the agent does not detect it
+	AMD *AnswerDetection `json:"amd"`
+	// Why the analysis failed: unreadable answer, refused (with an HTTP status), timed out or unreachable; otherwise null
+	AnalysisError *string `json:"analysis_error"`
+	// State of the analysis after the call: none (not done, or not yet), complete or failed
+	AnalysisStatus string `json:"analysis_status"`
+	// When the call was answered, in epoch seconds; null if it was not
+	AnsweredAt *float64 `json:"answered_at"`
+	// Who answered: human, voicemail, ivr, fax or unknown; null before the verdict and if the agent does not detect it
+	AnsweredBy *string `json:"answered_by"`
+	// Number of this call among those to its contact, from 1; always 1 without a campaign
+	Attempt int `json:"attempt"`
+	// What the agent's model found in the transcript: summary, success, sentiment, custom fields, in_voicemail and opt_out as the agent selects; null until analysis_status is complete
 	CallAnalysis map[string]any `json:"call_analysis"`
-	CallID       string         `json:"call_id"`
-	CallType     string         `json:"call_type"`
-	CampaignID   *string        `json:"campaign_id"`
-	ContactID    *string        `json:"contact_id"`
-	Cost         *Cost          `json:"cost"`
-	// Epoch seconds
+	// ID of the call, for later requests and in webhooks
+	CallID string `json:"call_id"`
+	// phone or web
+	CallType string `json:"call_type"`
+	// Campaign that placed the call; null for single calls
+	CampaignID *string `json:"campaign_id"`
+	// Contact of the campaign that is called; null for single calls
+	ContactID *string `json:"contact_id"`
+	// Cost of the call by the price list of its end; null before the end. The analysis after the call adds its own cost
+	Cost *Cost `json:"cost"`
+	// When the call was requested, in epoch seconds
 	CreatedAt float64 `json:"created_at"`
-	// Epoch seconds
-	DialedAt            *float64 `json:"dialed_at"`
-	Direction           string   `json:"direction"`
-	DisconnectionReason *string  `json:"disconnection_reason"`
-	DurationS           *float64 `json:"duration_s"`
-	// Epoch seconds
-	EndedAt            *float64       `json:"ended_at"`
-	FromNumber         string         `json:"from_number"`
-	HangupBy           *string        `json:"hangup_by"`
-	Latency            Latency        `json:"latency"`
-	Metadata           map[string]any `json:"metadata"`
-	Quality            *AudioQuality  `json:"quality"`
-	RecordingChannels  int            `json:"recording_channels"`
-	RecordingStatus    string         `json:"recording_status"`
-	RecordingTruncated bool           `json:"recording_truncated"`
-	RecordingURL       *string        `json:"recording_url"`
-	RingS              *float64       `json:"ring_s"`
-	// Epoch seconds
-	RingingAt  *float64         `json:"ringing_at"`
-	RouteID    *string          `json:"route_id"`
-	SIPReason  *string          `json:"sip_reason"`
-	SIPStatus  *int             `json:"sip_status"`
-	Status     string           `json:"status"`
-	ToNumber   string           `json:"to_number"`
+	// When the INVITE was sent, in epoch seconds; null before and for web calls
+	DialedAt *float64 `json:"dialed_at"`
+	// Always outbound
+	Direction string `json:"direction"`
+	// Why the call ended or failed; null before. The filter of the same name lists the values, and new ones may be added
+	DisconnectionReason *string `json:"disconnection_reason"`
+	// Seconds from the answer to the end; null before the end and if the call was not answered
+	DurationS *float64 `json:"duration_s"`
+	// When the call was over, in epoch seconds; null before
+	EndedAt *float64 `json:"ended_at"`
+	// Caller number that the callee sees
+	FromNumber string `json:"from_number"`
+	// Who ended the call: callee, agent, api, carrier or system; null before the end
+	HangupBy *string `json:"hangup_by"`
+	// Summary of the response times of the agent
+	Latency Latency `json:"latency"`
+	// Values of the request, unchanged, or of the contact's row
+	Metadata map[string]any `json:"metadata"`
+	// How well the audio was transported; null before the end of the call, if it was not answered, and after a crash
+	Quality *AudioQuality `json:"quality"`
+	// Always 2: the left channel has the callee, the right one the agent
+	RecordingChannels int `json:"recording_channels"`
+	// State of the recording: none (not begun), in_progress, finalizing (the call is over, the file is being stored), ready, failed or disabled
+	RecordingStatus string `json:"recording_status"`
+	// The recording has only the beginning of the call, because the disk was full
+	RecordingTruncated bool `json:"recording_truncated"`
+	// Address of the recording, valid for at least a week from the response; null unless recording_status is ready
+	RecordingURL *string `json:"recording_url"`
+	// Seconds from the first ringing to the answer or the end; null before and if no phone rang
+	RingS *float64 `json:"ring_s"`
+	// When the callee's phone began to ring, in epoch seconds; null if it did not
+	RingingAt *float64 `json:"ringing_at"`
+	// Subgroup of the trunk that carries the call; null for web calls
+	RouteID *string `json:"route_id"`
+	// Reason phrase of the response that refused the call; null if it was answered or none came
+	SIPReason *string `json:"sip_reason"`
+	// SIP status of the response that refused the call, such as 486; null if it was answered or none came
+	SIPStatus *int `json:"sip_status"`
+	// State of the call: queued, ringing, ongoing, ended (there was a conversation) or failed (there was none)
+	Status string `json:"status"`
+	// Called number; with + if it is international
+	ToNumber string `json:"to_number"`
+	// What was said so far, in its order
 	Transcript []TranscriptLine `json:"transcript"`
-	Transfer   *Transfer        `json:"transfer"`
-	TrunkID    *string          `json:"trunk_id"`
-	Usage      []Usage          `json:"usage"`
-	Variables  map[string]any   `json:"variables"`
+	// The last transfer that the agent tried; null without one
+	Transfer *Transfer `json:"transfer"`
+	// Trunk that carries the call; null for web calls
+	TrunkID *string `json:"trunk_id"`
+	// What each provider did for the call; null before the end, without a conversation and after a crash
+	Usage []Usage `json:"usage"`
+	// Values that the prompt and the greeting of the agent use
+	Variables map[string]any `json:"variables"`
 }
 
 type CallPage struct {
-	Calls      []CallSummary `json:"calls"`
-	HasMore    bool          `json:"has_more"`
-	NextCursor *string       `json:"next_cursor"`
+	// Calls of this page, without transcripts
+	Calls []CallSummary `json:"calls"`
+	// More items follow this page
+	HasMore bool `json:"has_more"`
+	// Value of cursor for the next page; null on the last page
+	NextCursor *string `json:"next_cursor"`
 }
 
 type CallSummary struct {
-	AgentID        string  `json:"agent_id"`
-	AgentVersion   int     `json:"agent_version"`
-	AnalysisError  *string `json:"analysis_error"`
-	AnalysisStatus string  `json:"analysis_status"`
-	// Epoch seconds
-	AnsweredAt   *float64       `json:"answered_at"`
-	AnsweredBy   *string        `json:"answered_by"`
-	Attempt      int            `json:"attempt"`
+	// Name of the agent that handles the call
+	AgentID string `json:"agent_id"`
+	// Published version of the agent that the call uses
+	AgentVersion int `json:"agent_version"`
+	// Why the analysis failed: unreadable answer, refused (with an HTTP status), timed out or unreachable; otherwise null
+	AnalysisError *string `json:"analysis_error"`
+	// State of the analysis after the call: none (not done, or not yet), complete or failed
+	AnalysisStatus string `json:"analysis_status"`
+	// When the call was answered, in epoch seconds; null if it was not
+	AnsweredAt *float64 `json:"answered_at"`
+	// Who answered: human, voicemail, ivr, fax or unknown; null before the verdict and if the agent does not detect it
+	AnsweredBy *string `json:"answered_by"`
+	// Number of this call among those to its contact, from 1; always 1 without a campaign
+	Attempt int `json:"attempt"`
+	// What the agent's model found in the transcript: summary, success, sentiment, custom fields, in_voicemail and opt_out as the agent selects; null until analysis_status is complete
 	CallAnalysis map[string]any `json:"call_analysis"`
-	CallID       string         `json:"call_id"`
-	CallType     string         `json:"call_type"`
-	CampaignID   *string        `json:"campaign_id"`
-	ContactID    *string        `json:"contact_id"`
-	// Epoch seconds
+	// ID of the call, for later requests and in webhooks
+	CallID string `json:"call_id"`
+	// phone or web
+	CallType string `json:"call_type"`
+	// Campaign that placed the call; null for single calls
+	CampaignID *string `json:"campaign_id"`
+	// Contact of the campaign that is called; null for single calls
+	ContactID *string `json:"contact_id"`
+	// When the call was requested, in epoch seconds
 	CreatedAt float64 `json:"created_at"`
-	// Epoch seconds
-	DialedAt            *float64 `json:"dialed_at"`
-	Direction           string   `json:"direction"`
-	DisconnectionReason *string  `json:"disconnection_reason"`
-	DurationS           *float64 `json:"duration_s"`
-	// Epoch seconds
-	EndedAt            *float64       `json:"ended_at"`
-	FromNumber         string         `json:"from_number"`
-	HangupBy           *string        `json:"hangup_by"`
-	Metadata           map[string]any `json:"metadata"`
-	Quality            *AudioQuality  `json:"quality"`
-	RecordingChannels  int            `json:"recording_channels"`
-	RecordingStatus    string         `json:"recording_status"`
-	RecordingTruncated bool           `json:"recording_truncated"`
-	RecordingURL       *string        `json:"recording_url"`
-	RingS              *float64       `json:"ring_s"`
-	// Epoch seconds
-	RingingAt *float64  `json:"ringing_at"`
-	RouteID   *string   `json:"route_id"`
-	SIPReason *string   `json:"sip_reason"`
-	SIPStatus *int      `json:"sip_status"`
-	Status    string    `json:"status"`
-	ToNumber  string    `json:"to_number"`
-	Transfer  *Transfer `json:"transfer"`
-	TrunkID   *string   `json:"trunk_id"`
+	// When the INVITE was sent, in epoch seconds; null before and for web calls
+	DialedAt *float64 `json:"dialed_at"`
+	// Always outbound
+	Direction string `json:"direction"`
+	// Why the call ended or failed; null before. The filter of the same name lists the values, and new ones may be added
+	DisconnectionReason *string `json:"disconnection_reason"`
+	// Seconds from the answer to the end; null before the end and if the call was not answered
+	DurationS *float64 `json:"duration_s"`
+	// When the call was over, in epoch seconds; null before
+	EndedAt *float64 `json:"ended_at"`
+	// Caller number that the callee sees
+	FromNumber string `json:"from_number"`
+	// Who ended the call: callee, agent, api, carrier or system; null before the end
+	HangupBy *string `json:"hangup_by"`
+	// Values of the request, unchanged, or of the contact's row
+	Metadata map[string]any `json:"metadata"`
+	// How well the audio was transported; null before the end of the call, if it was not answered, and after a crash
+	Quality *AudioQuality `json:"quality"`
+	// Always 2: the left channel has the callee, the right one the agent
+	RecordingChannels int `json:"recording_channels"`
+	// State of the recording: none (not begun), in_progress, finalizing (the call is over, the file is being stored), ready, failed or disabled
+	RecordingStatus string `json:"recording_status"`
+	// The recording has only the beginning of the call, because the disk was full
+	RecordingTruncated bool `json:"recording_truncated"`
+	// Address of the recording, valid for at least a week from the response; null unless recording_status is ready
+	RecordingURL *string `json:"recording_url"`
+	// Seconds from the first ringing to the answer or the end; null before and if no phone rang
+	RingS *float64 `json:"ring_s"`
+	// When the callee's phone began to ring, in epoch seconds; null if it did not
+	RingingAt *float64 `json:"ringing_at"`
+	// Subgroup of the trunk that carries the call; null for web calls
+	RouteID *string `json:"route_id"`
+	// Reason phrase of the response that refused the call; null if it was answered or none came
+	SIPReason *string `json:"sip_reason"`
+	// SIP status of the response that refused the call, such as 486; null if it was answered or none came
+	SIPStatus *int `json:"sip_status"`
+	// State of the call: queued, ringing, ongoing, ended (there was a conversation) or failed (there was none)
+	Status string `json:"status"`
+	// Called number; with + if it is international
+	ToNumber string `json:"to_number"`
+	// The last transfer that the agent tried; null without one
+	Transfer *Transfer `json:"transfer"`
+	// Trunk that carries the call; null for web calls
+	TrunkID *string `json:"trunk_id"`
 }
 
 type CallsRequest struct {
@@ -170,57 +265,88 @@ type CallsRequest struct {
 }
 
 type Campaign struct {
-	AcceptsCallAdditions bool      `json:"accepts_call_additions"`
-	AgentID              string    `json:"agent_id"`
-	AgentVersion         *int      `json:"agent_version"`
-	Binding              Binding   `json:"binding"`
-	Blockers             []Blocker `json:"blockers,omitempty"`
-	Budget               *float64  `json:"budget"`
-	CallStrategy         string    `json:"call_strategy"`
-	CallsPerMinute       int       `json:"calls_per_minute"`
-	CampaignID           string    `json:"campaign_id"`
-	// Epoch seconds
-	CancelledAt    *float64 `json:"cancelled_at"`
-	Classification string   `json:"classification"`
-	// Epoch seconds
+	// The campaign waits for more contacts and ends only at ends_at or when it is cancelled
+	AcceptsCallAdditions bool `json:"accepts_call_additions"`
+	// Name of the agent that handles the calls
+	AgentID string `json:"agent_id"`
+	// Published version of the agent that the calls use, fixed at the launch; null before
+	AgentVersion *int `json:"agent_version"`
+	// Trunk, subgroup and caller number of the calls
+	Binding Binding `json:"binding"`
+	// What prevents the campaign from dialing now; absent in responses to pause, resume and cancel
+	Blockers []Blocker `json:"blockers,omitempty"`
+	// Most that the calls of the campaign may cost, in the currency of the price list; null without a limit
+	Budget *float64 `json:"budget"`
+	// How calls are repeated: standard (by attempts and interval_s) or expert (by rules)
+	CallStrategy string `json:"call_strategy"`
+	// Pace of the calls
+	CallsPerMinute int `json:"calls_per_minute"`
+	// ID of the campaign
+	CampaignID string `json:"campaign_id"`
+	// When the campaign was cancelled, in epoch seconds; null if it was not
+	CancelledAt *float64 `json:"cancelled_at"`
+	// Purpose of the calls, which decides the law that applies: marketing, servicing or debt_collection
+	Classification string `json:"classification"`
+	// When the campaign was completed, in epoch seconds; null if it was not
 	CompletedAt *float64 `json:"completed_at"`
-	ConsentTier string   `json:"consent_tier"`
-	// Epoch seconds
-	CreatedAt       float64   `json:"created_at"`
-	CreatedVia      string    `json:"created_via"`
-	DNCScreen       DNCScreen `json:"dnc_screen"`
-	DuplicateAction string    `json:"duplicate_action"`
-	// Epoch seconds
+	// Consent that the calls need: pewc (prior express written consent) for marketing, otherwise pec (prior express consent)
+	ConsentTier string `json:"consent_tier"`
+	// When the campaign was created, in epoch seconds
+	CreatedAt float64 `json:"created_at"`
+	// Channel of the creation: api, dashboard, command or system
+	CreatedVia string `json:"created_via"`
+	// Result of the do-not-call screening of the launch's contacts
+	DNCScreen DNCScreen `json:"dnc_screen"`
+	// What happens to a number that is twice in a list: reject, keep_first or keep_last
+	DuplicateAction string `json:"duplicate_action"`
+	// When the campaign ends, in epoch seconds; null if not set
 	EndsAt *float64 `json:"ends_at"`
-	Import *Import  `json:"import"`
-	// Epoch seconds
-	LaunchedAt  *float64    `json:"launched_at"`
-	LaunchedVia string      `json:"launched_via"`
-	Market      string      `json:"market"`
-	Name        string      `json:"name"`
+	// Contact list of the launch; null without one
+	Import *Import `json:"import"`
+	// When the campaign was launched, in epoch seconds; null before
+	LaunchedAt *float64 `json:"launched_at"`
+	// Channel of the launch: api, dashboard, command or system; empty before
+	LaunchedVia string `json:"launched_via"`
+	// Market rules that apply to the calls; empty without rules
+	Market string `json:"market"`
+	// Name of the campaign, 1 to 80 characters
+	Name string `json:"name"`
+	// When contacts that were not reached are called again
 	RetryConfig RetryConfig `json:"retry_config"`
-	// Epoch seconds
-	StartsAt       *float64 `json:"starts_at"`
-	Status         string   `json:"status"`
-	StatusReason   string   `json:"status_reason"`
-	Timezone       string   `json:"timezone"`
-	TimezoneSource string   `json:"timezone_source"`
-	// Epoch seconds
-	UpdatedAt          float64        `json:"updated_at"`
-	UseContactTimezone bool           `json:"use_contact_timezone"`
-	Warnings           []Warning      `json:"warnings,omitempty"`
-	WorkingHours       []WorkingHours `json:"working_hours"`
+	// When the first call may start, in epoch seconds; null for at once
+	StartsAt *float64 `json:"starts_at"`
+	// State of the campaign: draft, scheduled, running, paused, completed or cancelled
+	Status string `json:"status"`
+	// Why the campaign is over: queue_drained, ends_at or client_cancel; otherwise empty
+	StatusReason string `json:"status_reason"`
+	// IANA time zone of the working hours
+	Timezone string `json:"timezone"`
+	// Where the time zone comes from: request or organization
+	TimezoneSource string `json:"timezone_source"`
+	// When the campaign last changed, in epoch seconds
+	UpdatedAt float64 `json:"updated_at"`
+	// Working hours count in the time zone of each contact, if its row names one
+	UseContactTimezone bool `json:"use_contact_timezone"`
+	// What an operator should know but does not prevent dialing; absent in responses to pause, resume and cancel
+	Warnings []Warning `json:"warnings,omitempty"`
+	// Hours in which the campaign calls, within those of the law; empty for all of these
+	WorkingHours []WorkingHours `json:"working_hours"`
 }
 
 type CampaignCost struct {
-	Amount          float64  `json:"amount"`
+	// Cost of the ended calls, in the currency of the price list
+	Amount float64 `json:"amount"`
+	// The amount divided by the calls that a person answered; null without one
 	PerAnsweredCall *float64 `json:"per_answered_call"`
 }
 
 type CampaignPage struct {
-	Campaigns  []CampaignSummary `json:"campaigns"`
-	HasMore    bool              `json:"has_more"`
-	NextCursor *string           `json:"next_cursor"`
+	// Campaigns of this page
+	Campaigns []CampaignSummary `json:"campaigns"`
+	// More items follow this page
+	HasMore bool `json:"has_more"`
+	// Value of cursor for the next page; null on the last page
+	NextCursor *string `json:"next_cursor"`
 }
 
 type CampaignRequest struct {
@@ -267,177 +393,293 @@ type CampaignRequest struct {
 }
 
 type CampaignSummary struct {
-	AcceptsCallAdditions bool     `json:"accepts_call_additions"`
-	AgentID              string   `json:"agent_id"`
-	Budget               *float64 `json:"budget"`
-	CallStrategy         string   `json:"call_strategy"`
-	CallsPerMinute       int      `json:"calls_per_minute"`
-	CampaignID           string   `json:"campaign_id"`
-	Classification       string   `json:"classification"`
-	// Epoch seconds
-	CreatedAt  float64 `json:"created_at"`
-	CreatedVia string  `json:"created_via"`
-	// Epoch seconds
-	EndsAt      *float64 `json:"ends_at"`
-	LaunchedVia string   `json:"launched_via"`
-	Name        string   `json:"name"`
-	// Epoch seconds
-	StartsAt       *float64 `json:"starts_at"`
-	Status         string   `json:"status"`
-	Timezone       string   `json:"timezone"`
-	TimezoneSource string   `json:"timezone_source"`
+	// The campaign waits for more contacts and ends only at ends_at or when it is cancelled
+	AcceptsCallAdditions bool `json:"accepts_call_additions"`
+	// Name of the agent that handles the calls
+	AgentID string `json:"agent_id"`
+	// Most that the calls of the campaign may cost, in the currency of the price list; null without a limit
+	Budget *float64 `json:"budget"`
+	// How calls are repeated: standard (by attempts and interval_s) or expert (by rules)
+	CallStrategy string `json:"call_strategy"`
+	// Pace of the calls
+	CallsPerMinute int `json:"calls_per_minute"`
+	// ID of the campaign
+	CampaignID string `json:"campaign_id"`
+	// Purpose of the calls, which decides the law that applies: marketing, servicing or debt_collection
+	Classification string `json:"classification"`
+	// When the campaign was created, in epoch seconds
+	CreatedAt float64 `json:"created_at"`
+	// Channel of the creation: api, dashboard, command or system
+	CreatedVia string `json:"created_via"`
+	// When the campaign ends, in epoch seconds; null if not set
+	EndsAt *float64 `json:"ends_at"`
+	// Channel of the launch: api, dashboard, command or system; empty before
+	LaunchedVia string `json:"launched_via"`
+	// Name of the campaign, 1 to 80 characters
+	Name string `json:"name"`
+	// When the first call may start, in epoch seconds; null for at once
+	StartsAt *float64 `json:"starts_at"`
+	// State of the campaign: draft, scheduled, running, paused, completed or cancelled
+	Status string `json:"status"`
+	// IANA time zone of the working hours
+	Timezone string `json:"timezone"`
+	// Where the time zone comes from: request or organization
+	TimezoneSource string `json:"timezone_source"`
 }
 
 type Cost struct {
-	Amount     float64         `json:"amount"`
-	Currency   string          `json:"currency"`
-	Items      []CostItem      `json:"items"`
-	PricesAsOf string          `json:"prices_as_of"`
-	Trunk      *TrunkCost      `json:"trunk"`
-	Unpriced   []UnpricedUsage `json:"unpriced"`
+	// Sum of the items and the trunk, in the currency, with at most nine decimals
+	Amount float64 `json:"amount"`
+	// Currency of the price list, such as USD
+	Currency string `json:"currency"`
+	// Usage that has a price, one item for each provider, model and purpose
+	Items []CostItem `json:"items"`
+	// Date of the price list, as its operator wrote it
+	PricesAsOf string `json:"prices_as_of"`
+	// Cost of the carrier's minutes; null for web calls and unanswered calls
+	Trunk *TrunkCost `json:"trunk"`
+	// Usage without a price. It is not part of the amount
+	Unpriced []UnpricedUsage `json:"unpriced"`
 }
 
 type CostItem struct {
-	Amount                     float64 `json:"amount"`
-	CachedTokens               int     `json:"cached_tokens,omitempty"`
-	Characters                 int     `json:"characters,omitempty"`
-	CompletionTokens           int     `json:"completion_tokens,omitempty"`
-	Model                      string  `json:"model,omitempty"`
-	OrganizationID             string  `json:"organization_id,omitempty"`
-	PerMillionCachedTokens     float64 `json:"per_million_cached_tokens,omitempty"`
-	PerMillionCharacters       float64 `json:"per_million_characters,omitempty"`
+	// Cost of the item, in the currency
+	Amount float64 `json:"amount"`
+	// Part of prompt_tokens that the model read from its cache
+	CachedTokens int `json:"cached_tokens,omitempty"`
+	// Characters of text that were sent to the voice. Phrases from the cache are not sent
+	Characters int `json:"characters,omitempty"`
+	// Tokens that the model wrote, including those of reasoning
+	CompletionTokens int `json:"completion_tokens,omitempty"`
+	// Model that the agent names; absent for the provider's default
+	Model string `json:"model,omitempty"`
+	// Organization whose own endpoint was used; absent for those of the operator
+	OrganizationID string `json:"organization_id,omitempty"`
+	// Price of a million cached tokens
+	PerMillionCachedTokens float64 `json:"per_million_cached_tokens,omitempty"`
+	// Price of a million characters
+	PerMillionCharacters float64 `json:"per_million_characters,omitempty"`
+	// Price of a million tokens that the model wrote
 	PerMillionCompletionTokens float64 `json:"per_million_completion_tokens,omitempty"`
-	PerMillionPromptTokens     float64 `json:"per_million_prompt_tokens,omitempty"`
-	PerMinute                  float64 `json:"per_minute,omitempty"`
-	PromptTokens               int     `json:"prompt_tokens,omitempty"`
-	Provider                   string  `json:"provider"`
-	Purpose                    string  `json:"purpose,omitempty"`
-	Requests                   int     `json:"requests"`
-	Seconds                    float64 `json:"seconds,omitempty"`
-	Serves                     string  `json:"serves"`
+	// Price of a million tokens that the model read
+	PerMillionPromptTokens float64 `json:"per_million_prompt_tokens,omitempty"`
+	// Price of a minute of audio
+	PerMinute float64 `json:"per_minute,omitempty"`
+	// Tokens that the model read
+	PromptTokens int `json:"prompt_tokens,omitempty"`
+	// Name of the endpoint
+	Provider string `json:"provider"`
+	// analysis for the analysis after the call; absent for the call itself
+	Purpose string `json:"purpose,omitempty"`
+	// Number of streams, answers or utterances
+	Requests int `json:"requests"`
+	// Seconds of audio that were sent to the recognizer. Audio that was sent again counts again
+	Seconds float64 `json:"seconds,omitempty"`
+	// What the provider does: asr (recognizer), llm (model) or tts (voice)
+	Serves string `json:"serves"`
 }
 
 type Counters struct {
-	Answered         int `json:"answered"`
-	Attempts         int `json:"attempts"`
-	Busy             int `json:"busy"`
-	CallsInProgress  int `json:"calls_in_progress"`
-	Contacts         int `json:"contacts"`
-	Declined         int `json:"declined"`
-	Failed           int `json:"failed"`
-	IVR              int `json:"ivr"`
-	NoAnswer         int `json:"no_answer"`
+	// Attempts that a person answered
+	Answered int `json:"answered"`
+	// All attempts, including calls in progress
+	Attempts int `json:"attempts"`
+	// Attempts whose callee was busy
+	Busy int `json:"busy"`
+	// Attempts that are not over
+	CallsInProgress int `json:"calls_in_progress"`
+	// All contacts of the campaign
+	Contacts int `json:"contacts"`
+	// Attempts that the callee declined
+	Declined int `json:"declined"`
+	// Attempts that failed for another reason, such as an invalid number or a fault of the carrier
+	Failed int `json:"failed"`
+	// Attempts that a phone menu or a screening assistant answered
+	IVR int `json:"ivr"`
+	// Attempts that nobody answered
+	NoAnswer int `json:"no_answer"`
+	// Contacts that wait for another call
 	RedialsScheduled int `json:"redials_scheduled"`
-	Voicemail        int `json:"voicemail"`
+	// Attempts that voicemail answered
+	Voicemail int `json:"voicemail"`
 }
 
 type DNCMatch struct {
-	ListedAt *int   `json:"listed_at"`
-	Name     string `json:"name"`
-	Phone    string `json:"phone"`
+	// When the number was listed, in epoch seconds; null if the list has no times
+	ListedAt *int `json:"listed_at"`
+	// Name in the row; empty without one
+	Name string `json:"name"`
+	// Number in international form (E.164)
+	Phone string `json:"phone"`
+	// Registry that has the number, or org_suppression for the organization's list
 	Registry string `json:"registry"`
-	Row      int    `json:"row"`
-	Source   string `json:"source"`
+	// Number of the row
+	Row int `json:"row"`
+	// registry or organization
+	Source string `json:"source"`
 }
 
 type DNCScreen struct {
-	AllDialableSuppressed bool       `json:"all_dialable_suppressed"`
-	AsOfLaunch            bool       `json:"as_of_launch"`
-	AuditID               int        `json:"audit_id"`
-	CheckedRows           int        `json:"checked_rows"`
-	Decision              string     `json:"decision"`
-	Fingerprint           string     `json:"fingerprint"`
-	HasMore               bool       `json:"has_more"`
-	HiddenRows            int        `json:"hidden_rows"`
-	ImportID              string     `json:"import_id"`
-	Items                 []DNCMatch `json:"items"`
-	MatchedRows           int        `json:"matched_rows"`
-	ScreenedAt            int        `json:"screened_at"`
-	Status                string     `json:"status"`
-	SuppressedContacts    int        `json:"suppressed_contacts"`
-	UnscreenedRows        int        `json:"unscreened_rows"`
+	// The numbers of all rows are on a do-not-call list
+	AllDialableSuppressed bool `json:"all_dialable_suppressed"`
+	// The result is that of the launch and no longer changes
+	AsOfLaunch bool `json:"as_of_launch"`
+	// Number of the stored record of this screening; 0 without one
+	AuditID int `json:"audit_id"`
+	// Rows that were checked
+	CheckedRows int `json:"checked_rows"`
+	// What is done about matches: clean (there are none), block, or skip (call the others); empty before a decision
+	Decision string `json:"decision"`
+	// Identifies the result. An attestation counts only for the result that the client saw last
+	Fingerprint string `json:"fingerprint"`
+	// There are more matches than items
+	HasMore bool `json:"has_more"`
+	// Number of matches that are not in items
+	HiddenRows int `json:"hidden_rows"`
+	// Contact list that was screened; empty without one
+	ImportID string `json:"import_id"`
+	// Up to 50 matches
+	Items []DNCMatch `json:"items"`
+	// Rows whose number is on a list
+	MatchedRows int `json:"matched_rows"`
+	// When the rows were screened, in epoch seconds
+	ScreenedAt int `json:"screened_at"`
+	// Result: clean, matched, unscreened (no registry is loaded), partial (no registry covers some rows), stale (the registry is too old) or not_screened (there is no contact list)
+	Status string `json:"status"`
+	// Contacts that are not called because of the screening
+	SuppressedContacts int `json:"suppressed_contacts"`
+	// Rows that no registry covers
+	UnscreenedRows int `json:"unscreened_rows"`
 }
 
 type DialingRoutes struct {
-	AgentID        string       `json:"agent_id"`
-	Ambiguous      bool         `json:"ambiguous"`
-	DefaultBinding *Binding     `json:"default_binding"`
-	Trunks         []RouteTrunk `json:"trunks"`
+	// Name of the agent, as requested
+	AgentID string `json:"agent_id"`
+	// The agent is in several subgroups, so a call must name its route_id
+	Ambiguous bool `json:"ambiguous"`
+	// Trunk, subgroup and number that a call uses without naming them; null unless there is exactly one subgroup with a number
+	DefaultBinding *Binding `json:"default_binding"`
+	// Trunks through which the agent may call
+	Trunks []RouteTrunk `json:"trunks"`
 }
 
 type DirectionQuality struct {
+	// Variation of the packets' transit times by RFC 3550, in milliseconds; null if unknown
 	JitterMS *float64 `json:"jitter_ms"`
-	Lost     *int     `json:"lost"`
-	MOS      *float64 `json:"mos"`
-	Packets  *int     `json:"packets"`
+	// Packets that were lost; null if unknown
+	Lost *int `json:"lost"`
+	// Estimated quality by ITU-T G.107, 1 to 4.5; null if unknown
+	MOS *float64 `json:"mos"`
+	// Packets that were received or sent; null if unknown
+	Packets *int `json:"packets"`
 }
 
 type Frequency struct {
-	Blocked        int            `json:"blocked"`
+	// Contacts that a cap suppressed
+	Blocked int `json:"blocked"`
+	// Number of held and blocked contacts by cap: daily, rolling_7d, state_24h, post_conversation_7d or min_gap
 	ByGoverningCap map[string]int `json:"by_governing_cap"`
-	Held           int            `json:"held"`
+	// Pending contacts that wait for a cap
+	Held int `json:"held"`
 }
 
 type IceServer struct {
-	Credential string   `json:"credential,omitempty"`
-	URLs       []string `json:"urls"`
-	Username   string   `json:"username,omitempty"`
+	// Password of a TURN server; absent for STUN
+	Credential string `json:"credential,omitempty"`
+	// Addresses of the server
+	URLs []string `json:"urls"`
+	// User name of a TURN server; absent for STUN
+	Username string `json:"username,omitempty"`
 }
 
 type Import struct {
-	Accepted   int    `json:"accepted"`
+	// Rows that became contacts
+	Accepted int `json:"accepted"`
+	// Campaign of the list
 	CampaignID string `json:"campaign_id"`
-	// Epoch seconds
-	CreatedAt           float64      `json:"created_at"`
-	CreatedVia          string       `json:"created_via"`
-	DNCMatched          int          `json:"dnc_matched"`
-	DNCMatches          []DNCMatch   `json:"dnc_matches"`
-	DNCScreen           DNCScreen    `json:"dnc_screen"`
-	DuplicatesFound     int          `json:"duplicates_found"`
-	ImportID            string       `json:"import_id"`
-	Issues              ImportIssues `json:"issues"`
-	Kind                string       `json:"kind"`
-	RefusalCode         string       `json:"refusal_code"`
-	Rejected            int          `json:"rejected"`
-	RowsSeen            int          `json:"rows_seen"`
-	SourceRowsProjected bool         `json:"source_rows_projected"`
-	Status              string       `json:"status"`
-	Warned              int          `json:"warned"`
+	// When the list was read, in epoch seconds
+	CreatedAt float64 `json:"created_at"`
+	// Channel of the list: api, dashboard, command or system
+	CreatedVia string `json:"created_via"`
+	// Rows whose number is on a do-not-call list
+	DNCMatched int `json:"dnc_matched"`
+	// Up to 50 of these rows
+	DNCMatches []DNCMatch `json:"dnc_matches"`
+	// Do-not-call screening of the list
+	DNCScreen DNCScreen `json:"dnc_screen"`
+	// Rows that repeat the number of an earlier row
+	DuplicatesFound int `json:"duplicates_found"`
+	// ID of the list
+	ImportID string `json:"import_id"`
+	// Findings about rows
+	Issues ImportIssues `json:"issues"`
+	// Origin of the list: launch (planned_calls), file (an uploaded file) or batch (added calls)
+	Kind string `json:"kind"`
+	// Code of the error that refused the list; empty if it was accepted
+	RefusalCode string `json:"refusal_code"`
+	// Rows that became no contact
+	Rejected int `json:"rejected"`
+	// Rows that were read
+	RowsSeen int `json:"rows_seen"`
+	// The rows are stored as they were sent, so that the report can show them
+	SourceRowsProjected bool `json:"source_rows_projected"`
+	// accepted or refused
+	Status string `json:"status"`
+	// Accepted rows with a warning
+	Warned int `json:"warned"`
 }
 
 type ImportIssue struct {
-	Code     string `json:"code"`
-	Column   string `json:"column"`
-	Message  string `json:"message"`
-	Row      int    `json:"row"`
+	// What is wrong, such as phone_invalid. New codes may be added
+	Code string `json:"code"`
+	// Column of the value; empty if the row as a whole is concerned
+	Column string `json:"column"`
+	// Explanation for people, which may change
+	Message string `json:"message"`
+	// Number of the row, from 1; 0 if the list as a whole is concerned
+	Row int `json:"row"`
+	// error (the row was rejected) or warning
 	Severity string `json:"severity"`
-	Value    string `json:"value"`
+	// The value as it was sent, at most 100 characters
+	Value string `json:"value"`
 }
 
 type ImportIssues struct {
-	ByCode    map[string]int `json:"by_code"`
-	Items     []ImportIssue  `json:"items"`
-	Shown     int            `json:"shown"`
-	Total     int            `json:"total"`
-	Truncated bool           `json:"truncated"`
+	// Number of issues by code
+	ByCode map[string]int `json:"by_code"`
+	// The first issues
+	Items []ImportIssue `json:"items"`
+	// Number of items
+	Shown int `json:"shown"`
+	// Number of all issues
+	Total int `json:"total"`
+	// There are more issues than items
+	Truncated bool `json:"truncated"`
 }
 
 type Key struct {
-	// Epoch seconds
+	// When the key was created, in epoch seconds
 	CreatedAt float64 `json:"created_at"`
-	// Epoch seconds
+	// When the key expires, in epoch seconds; null for never
 	ExpiresAt *float64 `json:"expires_at"`
-	KeyID     string   `json:"key_id"`
-	// Epoch seconds
-	LastUsedAt     *float64 `json:"last_used_at"`
-	Name           string   `json:"name"`
-	OrganizationID string   `json:"organization_id"`
-	Privileged     bool     `json:"privileged"`
-	RateLimit      any      `json:"rate_limit"`
-	// Epoch seconds
+	// ID of the key
+	KeyID string `json:"key_id"`
+	// When the key was last used, in epoch seconds; null for never
+	LastUsedAt *float64 `json:"last_used_at"`
+	// Name of the key
+	Name string `json:"name"`
+	// Organization of the key
+	OrganizationID string `json:"organization_id"`
+	// The key may use the administration
+	Privileged bool `json:"privileged"`
+	// Requests in any 60 seconds, or off; 0 for the server's setting
+	RateLimit any `json:"rate_limit"`
+	// When the key was revoked, in epoch seconds; null if it was not
 	RevokedAt *float64 `json:"revoked_at"`
-	Scopes    []string `json:"scopes"`
-	Secret    string   `json:"secret,omitempty"`
+	// Parts of the API that the key may use: read, calls, campaigns, admin; empty for all
+	Scopes []string `json:"scopes"`
+	// The key itself; present only in the response to its creation
+	Secret string `json:"secret,omitempty"`
 }
 
 type KeyChangeRequest struct {
@@ -446,23 +688,34 @@ type KeyChangeRequest struct {
 }
 
 type KeyPage struct {
-	HasMore    bool    `json:"has_more"`
-	Keys       []Key   `json:"keys"`
+	// More items follow this page
+	HasMore bool `json:"has_more"`
+	// Keys of this page, without their secrets
+	Keys []Key `json:"keys"`
+	// Value of cursor for the next page; null on the last page
 	NextCursor *string `json:"next_cursor"`
 }
 
 type Latency struct {
-	ASRMS  *Percentiles `json:"asr_ms"`
-	LLMMS  *Percentiles `json:"llm_ms"`
-	TTSMS  *Percentiles `json:"tts_ms"`
+	// Waits for the transcript; null if no turn had one
+	ASRMS *Percentiles `json:"asr_ms"`
+	// Waits for the model's first text; null if no turn had one
+	LLMMS *Percentiles `json:"llm_ms"`
+	// Waits for the first sound of the voice; null if no turn had one
+	TTSMS *Percentiles `json:"tts_ms"`
+	// Times from the end of the caller's speech to the agent's first sound; null if no turn had one
 	TurnMS *Percentiles `json:"turn_ms"`
-	Turns  int          `json:"turns"`
+	// Number of turns that have metrics
+	Turns int `json:"turns"`
 }
 
 type LaunchCheck struct {
-	Blockers  []Blocker `json:"blockers"`
+	// What would block a launch now
+	Blockers []Blocker `json:"blockers"`
+	// Result of the do-not-call screening
 	DNCScreen DNCScreen `json:"dnc_screen"`
-	Warnings  []Warning `json:"warnings"`
+	// What an operator should know but does not block a launch
+	Warnings []Warning `json:"warnings"`
 }
 
 type LaunchRequest struct {
@@ -473,13 +726,18 @@ type LaunchRequest struct {
 }
 
 type MarketPackage struct {
-	Market        string   `json:"market"`
-	OfProgram     bool     `json:"of_program"`
+	// Market of the rules
+	Market string `json:"market"`
+	// The rules are part of the program
+	OfProgram bool `json:"of_program"`
+	// Names of the organizations that use the rules
 	Organizations []string `json:"organizations"`
-	Version       string   `json:"version"`
+	// Version of the rules
+	Version string `json:"version"`
 }
 
 type MarketPackages struct {
+	// Market rules that organizations can use
 	MarketPackages []MarketPackage `json:"market_packages"`
 }
 
@@ -517,13 +775,18 @@ type NewWebhookRequest struct {
 }
 
 type Organization struct {
-	// Epoch seconds
-	CreatedAt      float64 `json:"created_at"`
-	Market         string  `json:"market"`
-	MarketVersion  string  `json:"market_version"`
-	Name           string  `json:"name"`
-	OrganizationID string  `json:"organization_id"`
-	Timezone       string  `json:"timezone"`
+	// When the organization was created, in epoch seconds
+	CreatedAt float64 `json:"created_at"`
+	// Market rules of its campaigns; empty for none
+	Market string `json:"market"`
+	// Installed version of the rules; empty for those of the program
+	MarketVersion string `json:"market_version"`
+	// Name of the organization
+	Name string `json:"name"`
+	// ID of the organization
+	OrganizationID string `json:"organization_id"`
+	// IANA time zone of the organization
+	Timezone string `json:"timezone"`
 }
 
 type OrganizationChangeRequest struct {
@@ -534,23 +797,35 @@ type OrganizationChangeRequest struct {
 }
 
 type OrganizationPage struct {
-	HasMore       bool           `json:"has_more"`
-	NextCursor    *string        `json:"next_cursor"`
+	// More items follow this page
+	HasMore bool `json:"has_more"`
+	// Value of cursor for the next page; null on the last page
+	NextCursor *string `json:"next_cursor"`
+	// Organizations of this page
 	Organizations []Organization `json:"organizations"`
 }
 
 type Pace struct {
-	CallsPerMinute int      `json:"calls_per_minute"`
-	DialedLast60s  int      `json:"dialed_last_60s"`
-	InFlight       int      `json:"in_flight"`
-	LimitedBy      []string `json:"limited_by"`
-	NextCallAt     *int     `json:"next_call_at"`
-	NextWindowAt   *int     `json:"next_window_at"`
-	WindowOpen     bool     `json:"window_open"`
+	// Pace that was set
+	CallsPerMinute int `json:"calls_per_minute"`
+	// Calls dialed in the last 60 seconds
+	DialedLast60s int `json:"dialed_last_60s"`
+	// Calls that are queued, ringing or ongoing
+	InFlight int `json:"in_flight"`
+	// Limits that hold ready contacts: subgroup_concurrency_limit, subgroup_rate_limit, organization_daily_limit, organization_budget_exceeded or campaign_budget_exceeded
+	LimitedBy []string `json:"limited_by"`
+	// First time at which a contact may be called, in epoch seconds; null while one is ready, and if there is no such time
+	NextCallAt *int `json:"next_call_at"`
+	// When hours and law next allow a call, in epoch seconds; null while they do
+	NextWindowAt *int `json:"next_window_at"`
+	// Hours and law allow calls now
+	WindowOpen bool `json:"window_open"`
 }
 
 type Percentiles struct {
+	// Median, in milliseconds
 	P50 float64 `json:"p50"`
+	// 95th percentile by the nearest-rank method, in milliseconds
 	P95 float64 `json:"p95"`
 }
 
@@ -584,27 +859,45 @@ type PhoneCallRequest struct {
 }
 
 type Progress struct {
-	AsOf                     int            `json:"as_of"`
-	Budget                   *BudgetUse     `json:"budget"`
-	ByState                  map[string]int `json:"by_state"`
-	CampaignID               string         `json:"campaign_id"`
-	Cost                     CampaignCost   `json:"cost"`
-	Counters                 Counters       `json:"counters"`
-	DNCSuppressedAtLaunch    int            `json:"dnc_suppressed_at_launch"`
-	DNCSuppressedMidCampaign int            `json:"dnc_suppressed_mid_campaign"`
-	Frequency                Frequency      `json:"frequency"`
-	HeldReasons              map[string]int `json:"held_reasons"`
-	Holds                    int            `json:"holds"`
-	Pace                     Pace           `json:"pace"`
-	Ready                    int            `json:"ready"`
-	Status                   string         `json:"status"`
-	SuppressedReasons        map[string]int `json:"suppressed_reasons"`
+	// Time of these figures, in epoch seconds
+	AsOf int `json:"as_of"`
+	// Use of the budget; null without one
+	Budget *BudgetUse `json:"budget"`
+	// Number of contacts by state (pending, in_call, awaiting, suppressed, done, exhausted), without zeros
+	ByState map[string]int `json:"by_state"`
+	// ID of the campaign
+	CampaignID string `json:"campaign_id"`
+	// Cost of the ended calls
+	Cost CampaignCost `json:"cost"`
+	// Number of attempts by outcome
+	Counters Counters `json:"counters"`
+	// Contacts that the do-not-call screening of the launch suppressed
+	DNCSuppressedAtLaunch int `json:"dnc_suppressed_at_launch"`
+	// Contacts that were suppressed for do-not-call entries after the launch
+	DNCSuppressedMidCampaign int `json:"dnc_suppressed_mid_campaign"`
+	// Contacts that frequency caps hold or block
+	Frequency Frequency `json:"frequency"`
+	// Number of held contacts by the reason that applies first. New reasons may be added
+	HeldReasons map[string]int `json:"held_reasons"`
+	// Pending contacts that may not be called now
+	Holds int `json:"holds"`
+	// Pace of the calls, and what limits it
+	Pace Pace `json:"pace"`
+	// Pending contacts that may be called now
+	Ready int `json:"ready"`
+	// State of the campaign: draft, scheduled, running, paused, completed or cancelled
+	Status string `json:"status"`
+	// Number of suppressed contacts by reason. New reasons may be added
+	SuppressedReasons map[string]int `json:"suppressed_reasons"`
 }
 
 type RetryConfig struct {
-	Attempts  int         `json:"attempts"`
-	IntervalS int         `json:"interval_s"`
-	Rules     []RetryRule `json:"rules,omitempty"`
+	// Largest number of calls to a contact, including the first
+	Attempts int `json:"attempts"`
+	// Seconds from the end of the first call to the second. Later intervals grow
+	IntervalS int `json:"interval_s"`
+	// Rules of the expert strategy, of which the first that matches applies; absent for standard
+	Rules []RetryRule `json:"rules,omitempty"`
 }
 
 type RetryConfigRequest struct {
@@ -617,30 +910,46 @@ type RetryConfigRequest struct {
 }
 
 type RetryRule struct {
-	Action    string         `json:"action"`
-	At        string         `json:"at,omitempty"`
-	IntervalS int            `json:"interval_s,omitempty"`
-	Max       int            `json:"max,omitempty"`
-	On        []string       `json:"on"`
-	When      map[string]any `json:"when,omitempty"`
+	// redial or stop
+	Action string `json:"action"`
+	// Field of the analysis that has the time of the redial, as analysis.FIELD; absent if the rule has none
+	At string `json:"at,omitempty"`
+	// Seconds from the end of the call to the redial; absent if the rule has none
+	IntervalS int `json:"interval_s,omitempty"`
+	// Largest number of redials by this rule; absent for no limit
+	Max int `json:"max,omitempty"`
+	// Outcomes of a call to which the rule applies: no_answer, busy, declined, voicemail, ivr, failed, congestion, invalid_number, answered or short_call
+	On []string `json:"on"`
+	// Values of the analysis that must match, by analysis.FIELD; absent if the rule has none
+	When map[string]any `json:"when,omitempty"`
 }
 
 type RouteLimits struct {
-	CallsPerMinute  int `json:"calls_per_minute"`
+	// Largest number of calls accepted in any 60 seconds
+	CallsPerMinute int `json:"calls_per_minute"`
+	// Largest number of calls that are queued, ringing or ongoing
 	ConcurrentCalls int `json:"concurrent_calls"`
 }
 
 type RouteTrunk struct {
-	Access    string     `json:"access"`
-	Name      string     `json:"name"`
-	Provider  string     `json:"provider"`
-	Status    string     `json:"status"`
+	// own, or grant for a trunk of another organization
+	Access string `json:"access"`
+	// Name of the trunk
+	Name string `json:"name"`
+	// Name of the carrier, as the operator wrote it; empty if not set
+	Provider string `json:"provider"`
+	// State of the trunk as this server sees it: up, down or unknown
+	Status string `json:"status"`
+	// Subgroups of the trunk that have the agent
 	Subgroups []Subgroup `json:"subgroups"`
-	TrunkID   string     `json:"trunk_id"`
+	// ID of the trunk
+	TrunkID string `json:"trunk_id"`
 }
 
 type RouteUse struct {
-	CallsLast60s    int `json:"calls_last_60s"`
+	// Calls accepted in the last 60 seconds
+	CallsLast60s int `json:"calls_last_60s"`
+	// Calls that are queued, ringing or ongoing
 	ConcurrentCalls int `json:"concurrent_calls"`
 }
 
@@ -654,127 +963,215 @@ type ShiftRequest struct {
 }
 
 type Subgroup struct {
-	AllowedDestinations []string    `json:"allowed_destinations"`
-	DefaultFromNumber   *string     `json:"default_from_number"`
-	DialPrefix          string      `json:"dial_prefix"`
-	FromNumbers         []string    `json:"from_numbers"`
-	InUse               RouteUse    `json:"in_use"`
-	Limits              RouteLimits `json:"limits"`
-	Name                string      `json:"name"`
-	RouteID             string      `json:"route_id"`
+	// First digits of the numbers that may be called, or US and CA for the countries of +1; empty for no restriction
+	AllowedDestinations []string `json:"allowed_destinations"`
+	// Caller number of calls that name none; null without a number
+	DefaultFromNumber *string `json:"default_from_number"`
+	// Digits that are dialed before each number; empty for none
+	DialPrefix string `json:"dial_prefix"`
+	// Caller numbers that calls may use
+	FromNumbers []string `json:"from_numbers"`
+	// Present use of the limits
+	InUse RouteUse `json:"in_use"`
+	// Limits of the subgroup or, where lower, of the grant
+	Limits RouteLimits `json:"limits"`
+	// Name of the subgroup
+	Name string `json:"name"`
+	// ID of the subgroup
+	RouteID string `json:"route_id"`
 }
 
 type TranscriptLine struct {
-	EndS        float64          `json:"end_s"`
-	Interrupted bool             `json:"interrupted"`
-	Role        string           `json:"role"`
-	StartS      float64          `json:"start_s"`
-	Text        string           `json:"text"`
-	Turn        int              `json:"turn"`
-	Words       []TranscriptWord `json:"words,omitempty"`
+	// End of the line, in seconds since the answer
+	EndS float64 `json:"end_s"`
+	// The caller interrupted the agent in this line
+	Interrupted bool `json:"interrupted"`
+	// Whose line it is: agent, caller, or tool (a call of a tool and its result)
+	Role string `json:"role"`
+	// Begin of the line, in seconds since the answer
+	StartS float64 `json:"start_s"`
+	// What was said. Lines of the agent have only what was played
+	Text string `json:"text"`
+	// Turn of the line; the same number as in the turns of the call
+	Turn int `json:"turn"`
+	// Words with their times; absent if the provider gave none
+	Words []TranscriptWord `json:"words,omitempty"`
 }
 
 type TranscriptWord struct {
-	EndS   float64 `json:"end_s"`
+	// End of the word, in seconds since the answer
+	EndS float64 `json:"end_s"`
+	// Begin of the word, in seconds since the answer
 	StartS float64 `json:"start_s"`
-	Text   string  `json:"text"`
+	// The word
+	Text string `json:"text"`
 }
 
 type Transfer struct {
-	At      float64 `json:"at"`
-	Bridged bool    `json:"bridged"`
-	Status  string  `json:"status"`
-	To      string  `json:"to"`
-	Type    string  `json:"type"`
+	// When the result of the transfer was known, in epoch seconds
+	At float64 `json:"at"`
+	// Parley dialed the target and connects both calls. Otherwise the callee's side called the target (REFER)
+	Bridged bool `json:"bridged"`
+	// answered or failed
+	Status string `json:"status"`
+	// Number of the target
+	To string `json:"to"`
+	// Always cold: nobody tells the target about the call
+	Type string `json:"type"`
 }
 
 type TrunkCost struct {
-	Amount  float64        `json:"amount"`
-	Legs    []TrunkLegCost `json:"legs"`
-	Seconds float64        `json:"seconds"`
+	// Cost of the legs, in the currency
+	Amount float64 `json:"amount"`
+	// Answered calls on the trunk
+	Legs []TrunkLegCost `json:"legs"`
+	// Seconds of the legs together
+	Seconds float64 `json:"seconds"`
 }
 
 type TrunkLegCost struct {
-	Amount    float64  `json:"amount"`
-	Leg       string   `json:"leg"`
+	// Cost of the leg, in the currency; 0 without a rate
+	Amount float64 `json:"amount"`
+	// callee, or transfer for a target that Parley dialed
+	Leg string `json:"leg"`
+	// Rate of the trunk for a minute to this number; null without a rate
 	PerMinute *float64 `json:"per_minute"`
-	Seconds   float64  `json:"seconds"`
+	// Seconds from the answer to the end of the leg
+	Seconds float64 `json:"seconds"`
 }
 
 type Turn struct {
-	Ending      string      `json:"ending"`
-	Interrupted bool        `json:"interrupted,omitempty"`
-	MergedFrom  int         `json:"merged_from,omitempty"`
-	Metrics     TurnMetrics `json:"metrics"`
-	Reason      string      `json:"reason"`
-	Turn        int         `json:"turn"`
+	// How the agent's turn ended: answered, interrupted (the caller spoke or hung up), failed, or silent_by_policy (the agent said nothing on purpose)
+	Ending string `json:"ending"`
+	// The caller interrupted the agent; absent if not
+	Interrupted bool `json:"interrupted,omitempty"`
+	// Number of fragments that a pause had divided and that became one turn; absent for one. The phases are those of the first
+	MergedFrom int `json:"merged_from,omitempty"`
+	// Times of the turn, and what its answer used
+	Metrics TurnMetrics `json:"metrics"`
+	// Why the agent took the turn as ended at that moment
+	Reason string `json:"reason"`
+	// Number of the turn, from 1. Turn 0 is the greeting, if the agent speaks first
+	Turn int `json:"turn"`
 }
 
 type TurnMetrics struct {
-	ASRMS        float64            `json:"asr_ms,omitempty"`
-	ClassifierMS float64            `json:"classifier_ms,omitempty"`
-	EOUWaitMS    float64            `json:"eou_wait_ms,omitempty"`
-	Estimated    bool               `json:"estimated,omitempty"`
-	JitterMS     float64            `json:"jitter_ms,omitempty"`
-	LLMMS        float64            `json:"llm_ms,omitempty"`
-	LLMTokensIn  int                `json:"llm_tokens_in,omitempty"`
-	LLMTokensOut int                `json:"llm_tokens_out,omitempty"`
-	OutMS        float64            `json:"out_ms,omitempty"`
-	Raw          map[string]float64 `json:"raw"`
-	ToolMS       float64            `json:"tool_ms,omitempty"`
-	TTSChars     int                `json:"tts_chars,omitempty"`
-	TTSMS        float64            `json:"tts_ms,omitempty"`
-	TurnMS       float64            `json:"turn_ms,omitempty"`
-	VADMS        float64            `json:"vad_ms,omitempty"`
+	// Milliseconds from the verdict that the caller is silent until the transcript was usable
+	ASRMS float64 `json:"asr_ms,omitempty"`
+	// Milliseconds that the turn waited for the external classifier
+	ClassifierMS float64 `json:"classifier_ms,omitempty"`
+	// Milliseconds from the transcript until the end of the turn was decided
+	EOUWaitMS float64 `json:"eou_wait_ms,omitempty"`
+	// The start of the turn is an estimate, because packets were lost or only the recognizer gave times; absent if it was measured
+	Estimated bool `json:"estimated,omitempty"`
+	// Milliseconds that the caller's last voiced sample spent in the jitter buffer
+	JitterMS float64 `json:"jitter_ms,omitempty"`
+	// Milliseconds from the end of the turn until the model's first speakable text; 0 if it was ready
+	LLMMS float64 `json:"llm_ms,omitempty"`
+	// Tokens that the model read for the answer
+	LLMTokensIn int `json:"llm_tokens_in,omitempty"`
+	// Tokens that the model wrote for the answer
+	LLMTokensOut int `json:"llm_tokens_out,omitempty"`
+	// Milliseconds from the first audible sample until its packet left
+	OutMS float64 `json:"out_ms,omitempty"`
+	// Further figures of the turn, in milliseconds unless their name says otherwise. New ones may be added
+	Raw map[string]float64 `json:"raw"`
+	// Milliseconds spent in tools before the first text
+	ToolMS float64 `json:"tool_ms,omitempty"`
+	// Characters of text that were sent to the voice
+	TTSChars int `json:"tts_chars,omitempty"`
+	// Milliseconds from the first text until the voice's first audible sample
+	TTSMS float64 `json:"tts_ms,omitempty"`
+	// Sum of the phases: from the arrival of the caller's last voiced packet until the packet with the agent's first sound left
+	TurnMS float64 `json:"turn_ms,omitempty"`
+	// Milliseconds from the last voiced sample to the verdict that the caller is silent
+	VADMS float64 `json:"vad_ms,omitempty"`
 }
 
 type UnpricedUsage struct {
-	Model    string `json:"model,omitempty"`
+	// Model that has no price; absent for the provider's default
+	Model string `json:"model,omitempty"`
+	// Endpoint that has no price; absent for the trunk
 	Provider string `json:"provider,omitempty"`
-	Serves   string `json:"serves"`
+	// What has no price: asr, llm, tts or trunk
+	Serves string `json:"serves"`
 }
 
 type Usage struct {
-	CachedTokens     int     `json:"cached_tokens,omitempty"`
-	Characters       int     `json:"characters,omitempty"`
-	CompletionTokens int     `json:"completion_tokens,omitempty"`
-	Model            string  `json:"model,omitempty"`
-	OrganizationID   string  `json:"organization_id,omitempty"`
-	PromptTokens     int     `json:"prompt_tokens,omitempty"`
-	Provider         string  `json:"provider"`
-	Purpose          string  `json:"purpose,omitempty"`
-	Requests         int     `json:"requests"`
-	Seconds          float64 `json:"seconds,omitempty"`
-	Serves           string  `json:"serves"`
+	// Part of prompt_tokens that the model read from its cache
+	CachedTokens int `json:"cached_tokens,omitempty"`
+	// Characters of text that were sent to the voice. Phrases from the cache are not sent
+	Characters int `json:"characters,omitempty"`
+	// Tokens that the model wrote, including those of reasoning
+	CompletionTokens int `json:"completion_tokens,omitempty"`
+	// Model that the agent names; absent for the provider's default
+	Model string `json:"model,omitempty"`
+	// Organization whose own endpoint was used; absent for those of the operator
+	OrganizationID string `json:"organization_id,omitempty"`
+	// Tokens that the model read
+	PromptTokens int `json:"prompt_tokens,omitempty"`
+	// Name of the endpoint
+	Provider string `json:"provider"`
+	// analysis for the analysis after the call; absent for the call itself
+	Purpose string `json:"purpose,omitempty"`
+	// Number of streams, answers or utterances
+	Requests int `json:"requests"`
+	// Seconds of audio that were sent to the recognizer. Audio that was sent again counts again
+	Seconds float64 `json:"seconds,omitempty"`
+	// What the provider does: asr (recognizer), llm (model) or tts (voice)
+	Serves string `json:"serves"`
 }
 
 type Warning struct {
-	AgeDays        int     `json:"age_days,omitempty"`
-	Code           string  `json:"code"`
-	Count          int     `json:"count,omitempty"`
-	DailyCap       int     `json:"daily_cap,omitempty"`
-	Field          string  `json:"field,omitempty"`
-	Message        string  `json:"message,omitempty"`
-	NextWindowAt   float64 `json:"next_window_at,omitempty"`
-	Rolling7dCap   int     `json:"rolling_7d_cap,omitempty"`
-	RouteLimit     int     `json:"route_limit,omitempty"`
-	Source         string  `json:"source,omitempty"`
-	UnscreenedRows int     `json:"unscreened_rows,omitempty"`
+	// Age of the do-not-call registry, in days
+	AgeDays int `json:"age_days,omitempty"`
+	// What the warning is about, such as starts_immediately. New codes may be added
+	Code string `json:"code"`
+	// Number of contacts concerned
+	Count int `json:"count,omitempty"`
+	// Most calls to a number in a day; 0 for no cap
+	DailyCap int `json:"daily_cap,omitempty"`
+	// Field of the request that is concerned; absent if none is
+	Field string `json:"field,omitempty"`
+	// Explanation for people, which may change
+	Message string `json:"message,omitempty"`
+	// When hours and law next allow a call, in epoch seconds
+	NextWindowAt float64 `json:"next_window_at,omitempty"`
+	// Most calls to a number in seven days; 0 for no cap
+	Rolling7dCap int `json:"rolling_7d_cap,omitempty"`
+	// Calls that the route accepts in a minute
+	RouteLimit int `json:"route_limit,omitempty"`
+	// Where the frequency caps come from: law, market_default or organization
+	Source string `json:"source,omitempty"`
+	// Rows that no do-not-call registry covers
+	UnscreenedRows int `json:"unscreened_rows,omitempty"`
 }
 
 type WebCall struct {
-	AccessToken        string      `json:"access_token"`
-	AgentID            string      `json:"agent_id"`
-	CallID             string      `json:"call_id"`
-	CallType           string      `json:"call_type"`
-	ExpiresAt          int         `json:"expires_at"`
-	ICEServers         []IceServer `json:"ice_servers"`
-	ICETransportPolicy string      `json:"ice_transport_policy"`
-	MaxDurationS       int         `json:"max_duration_s"`
-	Status             string      `json:"status"`
-	TokenType          string      `json:"token_type"`
-	URL                string      `json:"url"`
-	WHIPURL            string      `json:"whip_url"`
+	// Token with which a browser or SDK joins the call. Keep it secret until then
+	AccessToken string `json:"access_token"`
+	// Name of the agent that handles the call
+	AgentID string `json:"agent_id"`
+	// ID of the call, for later requests and in webhooks
+	CallID string `json:"call_id"`
+	// Always web
+	CallType string `json:"call_type"`
+	// When the token expires, in epoch seconds. The call must have been joined before
+	ExpiresAt int `json:"expires_at"`
+	// STUN and TURN servers for the browser
+	ICEServers []IceServer `json:"ice_servers"`
+	// iceTransportPolicy of the browser's RTCPeerConnection: all
+	ICETransportPolicy string `json:"ice_transport_policy"`
+	// Longest duration of the call, in seconds
+	MaxDurationS int `json:"max_duration_s"`
+	// State at the creation: queued
+	Status string `json:"status"`
+	// Always Bearer
+	TokenType string `json:"token_type"`
+	// Address of the WebSocket through which an SDK joins
+	URL string `json:"url"`
+	// Address of the WHIP endpoint (RFC 9725), for clients without an SDK
+	WHIPURL string `json:"whip_url"`
 }
 
 type WebCallRequest struct {
@@ -793,43 +1190,65 @@ type WebCallRequest struct {
 }
 
 type Webhook struct {
-	// Epoch seconds
+	// When the endpoint was created, in epoch seconds
 	CreatedAt float64 `json:"created_at"`
-	// Epoch seconds
-	DisabledAt     *float64 `json:"disabled_at"`
-	DisabledReason string   `json:"disabled_reason"`
-	Events         []string `json:"events"`
-	// Epoch seconds
-	LastSuccessAt  *float64 `json:"last_success_at"`
-	OrganizationID string   `json:"organization_id"`
-	Secret         string   `json:"secret,omitempty"`
-	URL            string   `json:"url"`
-	WebhookID      string   `json:"webhook_id"`
+	// When the endpoint was disabled, in epoch seconds; null while it is enabled
+	DisabledAt *float64 `json:"disabled_at"`
+	// Why the endpoint is disabled; empty while it is enabled
+	DisabledReason string `json:"disabled_reason"`
+	// Events that the endpoint receives
+	Events []string `json:"events"`
+	// When a delivery last succeeded, in epoch seconds; null for never
+	LastSuccessAt *float64 `json:"last_success_at"`
+	// Organization whose calls the endpoint receives
+	OrganizationID string `json:"organization_id"`
+	// Secret that signs deliveries; present only in responses that set it
+	Secret string `json:"secret,omitempty"`
+	// Address of the endpoint
+	URL string `json:"url"`
+	// ID of the endpoint
+	WebhookID string `json:"webhook_id"`
 }
 
 type WebhookEvent struct {
-	Call           *Call          `json:"call"`
-	CallID         string         `json:"call_id"`
-	Event          string         `json:"event"`
-	EventID        string         `json:"event_id"`
-	Metadata       map[string]any `json:"metadata"`
-	OrganizationID string         `json:"organization_id"`
-	Timestamp      int            `json:"timestamp"`
-	Type           string         `json:"type"`
+	// The call; without transcript if the endpoint asks for that
+	Call *Call `json:"call"`
+	// ID of the call
+	CallID string `json:"call_id"`
+	// The same as type
+	Event string `json:"event"`
+	// ID of the event, the same as webhook-id. A repeated delivery has the same
+	EventID string `json:"event_id"`
+	// Metadata of the call, and the IDs of its contact, campaign and import
+	Metadata map[string]any `json:"metadata"`
+	// Organization of the call
+	OrganizationID string `json:"organization_id"`
+	// When the event happened, in epoch seconds
+	Timestamp int `json:"timestamp"`
+	// call_ended or call_analyzed
+	Type string `json:"type"`
 }
 
 type WebhookPage struct {
-	HasMore    bool      `json:"has_more"`
-	NextCursor *string   `json:"next_cursor"`
-	Webhooks   []Webhook `json:"webhooks"`
+	// More items follow this page
+	HasMore bool `json:"has_more"`
+	// Value of cursor for the next page; null on the last page
+	NextCursor *string `json:"next_cursor"`
+	// Endpoints of this page, without their secrets
+	Webhooks []Webhook `json:"webhooks"`
 }
 
 type Withdrawal struct {
+	// Contacts that were withdrawn before
 	AlreadyWithdrawn []WithdrawnContact `json:"already_withdrawn"`
-	Invalid          []any              `json:"invalid"`
-	NotFound         []any              `json:"not_found"`
-	NotWithdrawable  []WithdrawnContact `json:"not_withdrawable"`
-	Withdrawn        []WithdrawnContact `json:"withdrawn"`
+	// Values that are no number or ID, as sent
+	Invalid []any `json:"invalid"`
+	// Values that match no contact, as sent
+	NotFound []any `json:"not_found"`
+	// Contacts that cannot be withdrawn, each with its reason
+	NotWithdrawable []WithdrawnContact `json:"not_withdrawable"`
+	// Contacts that were withdrawn
+	Withdrawn []WithdrawnContact `json:"withdrawn"`
 }
 
 type WithdrawalRequest struct {
@@ -842,15 +1261,22 @@ type WithdrawalRequest struct {
 }
 
 type WithdrawnContact struct {
+	// Campaign of the contact
 	CampaignID string `json:"campaign_id"`
-	ContactID  string `json:"contact_id"`
-	Phone      string `json:"phone"`
-	Reason     string `json:"reason,omitempty"`
+	// ID of the contact
+	ContactID string `json:"contact_id"`
+	// Number of the contact
+	Phone string `json:"phone"`
+	// Why the contact cannot be withdrawn: in_call, done, exhausted or already_suppressed; absent for others
+	Reason string `json:"reason,omitempty"`
 }
 
 type WorkingHours struct {
-	Days  []int  `json:"days"`
-	End   string `json:"end"`
+	// Days of the week, from 0 (Monday) to 6
+	Days []int `json:"days"`
+	// End of the hours, as HH:MM
+	End string `json:"end"`
+	// Begin of the hours, as HH:MM
 	Start string `json:"start"`
 }
 

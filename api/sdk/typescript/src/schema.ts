@@ -572,14 +572,21 @@ export interface webhooks {
 export interface components {
     schemas: {
         AddedCalls: {
+            /** @description Why the added contacts are not called now; empty if they are */
             blockers: components["schemas"]["Blocker"][];
+            /** @description The campaign after the addition */
             campaign: components["schemas"]["CampaignSummary"];
+            /** @description Do-not-call screening of the added contacts */
             dnc_screen: components["schemas"]["DNCScreen"];
+            /** @description Contact list of this request */
             import: components["schemas"]["Import"];
         };
         AnswerDetection: {
+            /** @description Milliseconds from the answer to the verdict */
             amd_ms: number;
+            /** @description Confidence in the verdict, from 0 to 1 */
             confidence: number;
+            /** @description What decided, such as short_greeting, beep, no_speech or phrase: after the tone */
             evidence: string;
         };
         AttestationRequest: {
@@ -591,23 +598,37 @@ export interface components {
             [key: string]: unknown;
         };
         AudioQuality: {
+            /** @description Codec that was negotiated last; null if unknown */
             codec: string | null;
+            /** @description Milliseconds of received audio that were concealed, because packets were missing */
             concealed_ms: number;
+            /** @description Packets from other addresses than the callee's, which were dropped */
             ignored_packets: number;
+            /** @description Estimated quality of the worse direction by ITU-T G.107, 1 to 4.5; null if unknown */
             mos: number | null;
+            /** @description Audio that was received */
             received: components["schemas"]["DirectionQuality"];
+            /** @description Round trip by the last RTCP report, in milliseconds; null without one */
             round_trip_ms: number | null;
+            /** @description Audio that was sent, as the remote side reported it */
             sent: components["schemas"]["DirectionQuality"];
+            /** @description Frames that were not sent in time */
             underruns: number;
         };
         Binding: {
+            /** @description Caller number that callees see */
             from_number: string;
+            /** @description ID of the subgroup */
             route_id: string;
+            /** @description ID of the trunk */
             trunk_id: string;
         };
         Blocker: {
+            /** @description What blocks, such as agent_not_published. New codes may be added */
             code: string;
+            /** @description Field of the request that is concerned; absent if none is */
             field?: string;
+            /** @description Explanation for people, which may change */
             message?: string;
         };
         BudgetRequest: {
@@ -620,115 +641,189 @@ export interface components {
             [key: string]: unknown;
         };
         BudgetUse: {
+            /** @description Expected cost of another call */
             expected_per_call: number;
+            /** @description Expected cost of the calls in progress */
             in_progress: number;
+            /** @description What further calls may cost */
             left: number;
+            /** @description The budget */
             limit: number;
+            /** @description Cost of the ended calls */
             spent: number;
         };
         Call: {
+            /** @description Name of the agent that handles the call */
             agent_id: string;
+            /** @description Published version of the agent that the call uses */
             agent_version: number;
+            /** @description How it was decided who answered; null before the verdict and if the agent does not detect it */
             amd: components["schemas"]["AnswerDetection"] | null;
+            /** @description Why the analysis failed: unreadable answer, refused (with an HTTP status), timed out or unreachable; otherwise null */
             analysis_error: string | null;
+            /** @description State of the analysis after the call: none (not done, or not yet), complete or failed */
             analysis_status: string;
-            /** @description Epoch seconds */
+            /** @description When the call was answered, in epoch seconds; null if it was not */
             answered_at: number | null;
+            /** @description Who answered: human, voicemail, ivr, fax or unknown; null before the verdict and if the agent does not detect it */
             answered_by: string | null;
+            /** @description Number of this call among those to its contact, from 1; always 1 without a campaign */
             attempt: number;
+            /** @description What the agent's model found in the transcript: summary, success, sentiment, custom fields, in_voicemail and opt_out as the agent selects; null until analysis_status is complete */
             call_analysis: {
                 [key: string]: unknown;
             } | null;
+            /** @description ID of the call, for later requests and in webhooks */
             call_id: string;
+            /** @description phone or web */
             call_type: string;
+            /** @description Campaign that placed the call; null for single calls */
             campaign_id: string | null;
+            /** @description Contact of the campaign that is called; null for single calls */
             contact_id: string | null;
+            /** @description Cost of the call by the price list of its end; null before the end. The analysis after the call adds its own cost */
             cost: components["schemas"]["Cost"] | null;
-            /** @description Epoch seconds */
+            /** @description When the call was requested, in epoch seconds */
             created_at: number;
-            /** @description Epoch seconds */
+            /** @description When the INVITE was sent, in epoch seconds; null before and for web calls */
             dialed_at: number | null;
+            /** @description Always outbound */
             direction: string;
+            /** @description Why the call ended or failed; null before. The filter of the same name lists the values, and new ones may be added */
             disconnection_reason: string | null;
+            /** @description Seconds from the answer to the end; null before the end and if the call was not answered */
             duration_s: number | null;
-            /** @description Epoch seconds */
+            /** @description When the call was over, in epoch seconds; null before */
             ended_at: number | null;
+            /** @description Caller number that the callee sees */
             from_number: string;
+            /** @description Who ended the call: callee, agent, api, carrier or system; null before the end */
             hangup_by: string | null;
+            /** @description Summary of the response times of the agent */
             latency: components["schemas"]["Latency"];
+            /** @description Values of the request, unchanged, or of the contact's row */
             metadata: {
                 [key: string]: unknown;
             };
+            /** @description How well the audio was transported; null before the end of the call, if it was not answered, and after a crash */
             quality: components["schemas"]["AudioQuality"] | null;
+            /** @description Always 2: the left channel has the callee, the right one the agent */
             recording_channels: number;
+            /** @description State of the recording: none (not begun), in_progress, finalizing (the call is over, the file is being stored), ready, failed or disabled */
             recording_status: string;
+            /** @description The recording has only the beginning of the call, because the disk was full */
             recording_truncated: boolean;
+            /** @description Address of the recording, valid for at least a week from the response; null unless recording_status is ready */
             recording_url: string | null;
+            /** @description Seconds from the first ringing to the answer or the end; null before and if no phone rang */
             ring_s: number | null;
-            /** @description Epoch seconds */
+            /** @description When the callee's phone began to ring, in epoch seconds; null if it did not */
             ringing_at: number | null;
+            /** @description Subgroup of the trunk that carries the call; null for web calls */
             route_id: string | null;
+            /** @description Reason phrase of the response that refused the call; null if it was answered or none came */
             sip_reason: string | null;
+            /** @description SIP status of the response that refused the call, such as 486; null if it was answered or none came */
             sip_status: number | null;
+            /** @description State of the call: queued, ringing, ongoing, ended (there was a conversation) or failed (there was none) */
             status: string;
+            /** @description Called number; with + if it is international */
             to_number: string;
+            /** @description What was said so far, in its order */
             transcript: components["schemas"]["TranscriptLine"][];
+            /** @description The last transfer that the agent tried; null without one */
             transfer: components["schemas"]["Transfer"] | null;
+            /** @description Trunk that carries the call; null for web calls */
             trunk_id: string | null;
+            /** @description What each provider did for the call; null before the end, without a conversation and after a crash */
             usage: components["schemas"]["Usage"][] | null;
+            /** @description Values that the prompt and the greeting of the agent use */
             variables: {
                 [key: string]: unknown;
             };
         };
         CallPage: {
+            /** @description Calls of this page, without transcripts */
             calls: components["schemas"]["CallSummary"][];
+            /** @description More items follow this page */
             has_more: boolean;
+            /** @description Value of cursor for the next page; null on the last page */
             next_cursor: string | null;
         };
         CallSummary: {
+            /** @description Name of the agent that handles the call */
             agent_id: string;
+            /** @description Published version of the agent that the call uses */
             agent_version: number;
+            /** @description Why the analysis failed: unreadable answer, refused (with an HTTP status), timed out or unreachable; otherwise null */
             analysis_error: string | null;
+            /** @description State of the analysis after the call: none (not done, or not yet), complete or failed */
             analysis_status: string;
-            /** @description Epoch seconds */
+            /** @description When the call was answered, in epoch seconds; null if it was not */
             answered_at: number | null;
+            /** @description Who answered: human, voicemail, ivr, fax or unknown; null before the verdict and if the agent does not detect it */
             answered_by: string | null;
+            /** @description Number of this call among those to its contact, from 1; always 1 without a campaign */
             attempt: number;
+            /** @description What the agent's model found in the transcript: summary, success, sentiment, custom fields, in_voicemail and opt_out as the agent selects; null until analysis_status is complete */
             call_analysis: {
                 [key: string]: unknown;
             } | null;
+            /** @description ID of the call, for later requests and in webhooks */
             call_id: string;
+            /** @description phone or web */
             call_type: string;
+            /** @description Campaign that placed the call; null for single calls */
             campaign_id: string | null;
+            /** @description Contact of the campaign that is called; null for single calls */
             contact_id: string | null;
-            /** @description Epoch seconds */
+            /** @description When the call was requested, in epoch seconds */
             created_at: number;
-            /** @description Epoch seconds */
+            /** @description When the INVITE was sent, in epoch seconds; null before and for web calls */
             dialed_at: number | null;
+            /** @description Always outbound */
             direction: string;
+            /** @description Why the call ended or failed; null before. The filter of the same name lists the values, and new ones may be added */
             disconnection_reason: string | null;
+            /** @description Seconds from the answer to the end; null before the end and if the call was not answered */
             duration_s: number | null;
-            /** @description Epoch seconds */
+            /** @description When the call was over, in epoch seconds; null before */
             ended_at: number | null;
+            /** @description Caller number that the callee sees */
             from_number: string;
+            /** @description Who ended the call: callee, agent, api, carrier or system; null before the end */
             hangup_by: string | null;
+            /** @description Values of the request, unchanged, or of the contact's row */
             metadata: {
                 [key: string]: unknown;
             };
+            /** @description How well the audio was transported; null before the end of the call, if it was not answered, and after a crash */
             quality: components["schemas"]["AudioQuality"] | null;
+            /** @description Always 2: the left channel has the callee, the right one the agent */
             recording_channels: number;
+            /** @description State of the recording: none (not begun), in_progress, finalizing (the call is over, the file is being stored), ready, failed or disabled */
             recording_status: string;
+            /** @description The recording has only the beginning of the call, because the disk was full */
             recording_truncated: boolean;
+            /** @description Address of the recording, valid for at least a week from the response; null unless recording_status is ready */
             recording_url: string | null;
+            /** @description Seconds from the first ringing to the answer or the end; null before and if no phone rang */
             ring_s: number | null;
-            /** @description Epoch seconds */
+            /** @description When the callee's phone began to ring, in epoch seconds; null if it did not */
             ringing_at: number | null;
+            /** @description Subgroup of the trunk that carries the call; null for web calls */
             route_id: string | null;
+            /** @description Reason phrase of the response that refused the call; null if it was answered or none came */
             sip_reason: string | null;
+            /** @description SIP status of the response that refused the call, such as 486; null if it was answered or none came */
             sip_status: number | null;
+            /** @description State of the call: queued, ringing, ongoing, ended (there was a conversation) or failed (there was none) */
             status: string;
+            /** @description Called number; with + if it is international */
             to_number: string;
+            /** @description The last transfer that the agent tried; null without one */
             transfer: components["schemas"]["Transfer"] | null;
+            /** @description Trunk that carries the call; null for web calls */
             trunk_id: string | null;
         };
         CallsRequest: {
@@ -742,54 +837,85 @@ export interface components {
             [key: string]: unknown;
         };
         Campaign: {
+            /** @description The campaign waits for more contacts and ends only at ends_at or when it is cancelled */
             accepts_call_additions: boolean;
+            /** @description Name of the agent that handles the calls */
             agent_id: string;
+            /** @description Published version of the agent that the calls use, fixed at the launch; null before */
             agent_version: number | null;
+            /** @description Trunk, subgroup and caller number of the calls */
             binding: components["schemas"]["Binding"];
+            /** @description What prevents the campaign from dialing now; absent in responses to pause, resume and cancel */
             blockers?: components["schemas"]["Blocker"][];
+            /** @description Most that the calls of the campaign may cost, in the currency of the price list; null without a limit */
             budget: number | null;
+            /** @description How calls are repeated: standard (by attempts and interval_s) or expert (by rules) */
             call_strategy: string;
+            /** @description Pace of the calls */
             calls_per_minute: number;
+            /** @description ID of the campaign */
             campaign_id: string;
-            /** @description Epoch seconds */
+            /** @description When the campaign was cancelled, in epoch seconds; null if it was not */
             cancelled_at: number | null;
+            /** @description Purpose of the calls, which decides the law that applies: marketing, servicing or debt_collection */
             classification: string;
-            /** @description Epoch seconds */
+            /** @description When the campaign was completed, in epoch seconds; null if it was not */
             completed_at: number | null;
+            /** @description Consent that the calls need: pewc (prior express written consent) for marketing, otherwise pec (prior express consent) */
             consent_tier: string;
-            /** @description Epoch seconds */
+            /** @description When the campaign was created, in epoch seconds */
             created_at: number;
+            /** @description Channel of the creation: api, dashboard, command or system */
             created_via: string;
+            /** @description Result of the do-not-call screening of the launch's contacts */
             dnc_screen: components["schemas"]["DNCScreen"];
+            /** @description What happens to a number that is twice in a list: reject, keep_first or keep_last */
             duplicate_action: string;
-            /** @description Epoch seconds */
+            /** @description When the campaign ends, in epoch seconds; null if not set */
             ends_at: number | null;
+            /** @description Contact list of the launch; null without one */
             import: components["schemas"]["Import"] | null;
-            /** @description Epoch seconds */
+            /** @description When the campaign was launched, in epoch seconds; null before */
             launched_at: number | null;
+            /** @description Channel of the launch: api, dashboard, command or system; empty before */
             launched_via: string;
+            /** @description Market rules that apply to the calls; empty without rules */
             market: string;
+            /** @description Name of the campaign, 1 to 80 characters */
             name: string;
+            /** @description When contacts that were not reached are called again */
             retry_config: components["schemas"]["RetryConfig"];
-            /** @description Epoch seconds */
+            /** @description When the first call may start, in epoch seconds; null for at once */
             starts_at: number | null;
+            /** @description State of the campaign: draft, scheduled, running, paused, completed or cancelled */
             status: string;
+            /** @description Why the campaign is over: queue_drained, ends_at or client_cancel; otherwise empty */
             status_reason: string;
+            /** @description IANA time zone of the working hours */
             timezone: string;
+            /** @description Where the time zone comes from: request or organization */
             timezone_source: string;
-            /** @description Epoch seconds */
+            /** @description When the campaign last changed, in epoch seconds */
             updated_at: number;
+            /** @description Working hours count in the time zone of each contact, if its row names one */
             use_contact_timezone: boolean;
+            /** @description What an operator should know but does not prevent dialing; absent in responses to pause, resume and cancel */
             warnings?: components["schemas"]["Warning"][];
+            /** @description Hours in which the campaign calls, within those of the law; empty for all of these */
             working_hours: components["schemas"]["WorkingHours"][];
         };
         CampaignCost: {
+            /** @description Cost of the ended calls, in the currency of the price list */
             amount: number;
+            /** @description The amount divided by the calls that a person answered; null without one */
             per_answered_call: number | null;
         };
         CampaignPage: {
+            /** @description Campaigns of this page */
             campaigns: components["schemas"]["CampaignSummary"][];
+            /** @description More items follow this page */
             has_more: boolean;
+            /** @description Value of cursor for the next page; null on the last page */
             next_cursor: string | null;
         };
         CampaignRequest: {
@@ -861,175 +987,296 @@ export interface components {
             [key: string]: unknown;
         };
         CampaignSummary: {
+            /** @description The campaign waits for more contacts and ends only at ends_at or when it is cancelled */
             accepts_call_additions: boolean;
+            /** @description Name of the agent that handles the calls */
             agent_id: string;
+            /** @description Most that the calls of the campaign may cost, in the currency of the price list; null without a limit */
             budget: number | null;
+            /** @description How calls are repeated: standard (by attempts and interval_s) or expert (by rules) */
             call_strategy: string;
+            /** @description Pace of the calls */
             calls_per_minute: number;
+            /** @description ID of the campaign */
             campaign_id: string;
+            /** @description Purpose of the calls, which decides the law that applies: marketing, servicing or debt_collection */
             classification: string;
-            /** @description Epoch seconds */
+            /** @description When the campaign was created, in epoch seconds */
             created_at: number;
+            /** @description Channel of the creation: api, dashboard, command or system */
             created_via: string;
-            /** @description Epoch seconds */
+            /** @description When the campaign ends, in epoch seconds; null if not set */
             ends_at: number | null;
+            /** @description Channel of the launch: api, dashboard, command or system; empty before */
             launched_via: string;
+            /** @description Name of the campaign, 1 to 80 characters */
             name: string;
-            /** @description Epoch seconds */
+            /** @description When the first call may start, in epoch seconds; null for at once */
             starts_at: number | null;
+            /** @description State of the campaign: draft, scheduled, running, paused, completed or cancelled */
             status: string;
+            /** @description IANA time zone of the working hours */
             timezone: string;
+            /** @description Where the time zone comes from: request or organization */
             timezone_source: string;
         };
         Cost: {
+            /** @description Sum of the items and the trunk, in the currency, with at most nine decimals */
             amount: number;
+            /** @description Currency of the price list, such as USD */
             currency: string;
+            /** @description Usage that has a price, one item for each provider, model and purpose */
             items: components["schemas"]["CostItem"][];
+            /** @description Date of the price list, as its operator wrote it */
             prices_as_of: string;
+            /** @description Cost of the carrier's minutes; null for web calls and unanswered calls */
             trunk: components["schemas"]["TrunkCost"] | null;
+            /** @description Usage without a price. It is not part of the amount */
             unpriced: components["schemas"]["UnpricedUsage"][];
         };
         CostItem: {
+            /** @description Cost of the item, in the currency */
             amount: number;
+            /** @description Part of prompt_tokens that the model read from its cache */
             cached_tokens?: number;
+            /** @description Characters of text that were sent to the voice. Phrases from the cache are not sent */
             characters?: number;
+            /** @description Tokens that the model wrote, including those of reasoning */
             completion_tokens?: number;
+            /** @description Model that the agent names; absent for the provider's default */
             model?: string;
+            /** @description Organization whose own endpoint was used; absent for those of the operator */
             organization_id?: string;
+            /** @description Price of a million cached tokens */
             per_million_cached_tokens?: number;
+            /** @description Price of a million characters */
             per_million_characters?: number;
+            /** @description Price of a million tokens that the model wrote */
             per_million_completion_tokens?: number;
+            /** @description Price of a million tokens that the model read */
             per_million_prompt_tokens?: number;
+            /** @description Price of a minute of audio */
             per_minute?: number;
+            /** @description Tokens that the model read */
             prompt_tokens?: number;
+            /** @description Name of the endpoint */
             provider: string;
+            /** @description analysis for the analysis after the call; absent for the call itself */
             purpose?: string;
+            /** @description Number of streams, answers or utterances */
             requests: number;
+            /** @description Seconds of audio that were sent to the recognizer. Audio that was sent again counts again */
             seconds?: number;
+            /** @description What the provider does: asr (recognizer), llm (model) or tts (voice) */
             serves: string;
         };
         Counters: {
+            /** @description Attempts that a person answered */
             answered: number;
+            /** @description All attempts, including calls in progress */
             attempts: number;
+            /** @description Attempts whose callee was busy */
             busy: number;
+            /** @description Attempts that are not over */
             calls_in_progress: number;
+            /** @description All contacts of the campaign */
             contacts: number;
+            /** @description Attempts that the callee declined */
             declined: number;
+            /** @description Attempts that failed for another reason, such as an invalid number or a fault of the carrier */
             failed: number;
+            /** @description Attempts that a phone menu or a screening assistant answered */
             ivr: number;
+            /** @description Attempts that nobody answered */
             no_answer: number;
+            /** @description Contacts that wait for another call */
             redials_scheduled: number;
+            /** @description Attempts that voicemail answered */
             voicemail: number;
         };
         DNCMatch: {
+            /** @description When the number was listed, in epoch seconds; null if the list has no times */
             listed_at: number | null;
+            /** @description Name in the row; empty without one */
             name: string;
+            /** @description Number in international form (E.164) */
             phone: string;
+            /** @description Registry that has the number, or org_suppression for the organization's list */
             registry: string;
+            /** @description Number of the row */
             row: number;
+            /** @description registry or organization */
             source: string;
         };
         DNCScreen: {
+            /** @description The numbers of all rows are on a do-not-call list */
             all_dialable_suppressed: boolean;
+            /** @description The result is that of the launch and no longer changes */
             as_of_launch: boolean;
+            /** @description Number of the stored record of this screening; 0 without one */
             audit_id: number;
+            /** @description Rows that were checked */
             checked_rows: number;
+            /** @description What is done about matches: clean (there are none), block, or skip (call the others); empty before a decision */
             decision: string;
+            /** @description Identifies the result. An attestation counts only for the result that the client saw last */
             fingerprint: string;
+            /** @description There are more matches than items */
             has_more: boolean;
+            /** @description Number of matches that are not in items */
             hidden_rows: number;
+            /** @description Contact list that was screened; empty without one */
             import_id: string;
+            /** @description Up to 50 matches */
             items: components["schemas"]["DNCMatch"][];
+            /** @description Rows whose number is on a list */
             matched_rows: number;
+            /** @description When the rows were screened, in epoch seconds */
             screened_at: number;
+            /** @description Result: clean, matched, unscreened (no registry is loaded), partial (no registry covers some rows), stale (the registry is too old) or not_screened (there is no contact list) */
             status: string;
+            /** @description Contacts that are not called because of the screening */
             suppressed_contacts: number;
+            /** @description Rows that no registry covers */
             unscreened_rows: number;
         };
         DialingRoutes: {
+            /** @description Name of the agent, as requested */
             agent_id: string;
+            /** @description The agent is in several subgroups, so a call must name its route_id */
             ambiguous: boolean;
+            /** @description Trunk, subgroup and number that a call uses without naming them; null unless there is exactly one subgroup with a number */
             default_binding: components["schemas"]["Binding"] | null;
+            /** @description Trunks through which the agent may call */
             trunks: components["schemas"]["RouteTrunk"][];
         };
         DirectionQuality: {
+            /** @description Variation of the packets' transit times by RFC 3550, in milliseconds; null if unknown */
             jitter_ms: number | null;
+            /** @description Packets that were lost; null if unknown */
             lost: number | null;
+            /** @description Estimated quality by ITU-T G.107, 1 to 4.5; null if unknown */
             mos: number | null;
+            /** @description Packets that were received or sent; null if unknown */
             packets: number | null;
         };
         Error: {
+            /** @description What was wrong */
             error: {
+                /** @description The cause. New codes may be added */
                 code: string;
+                /** @description Explanation for people, which may change */
                 message: string;
+                /** @description The HTTP status */
                 status: number;
+                /** @description Kind of the error. It depends on the status only */
                 type: string;
             };
         };
         Frequency: {
+            /** @description Contacts that a cap suppressed */
             blocked: number;
+            /** @description Number of held and blocked contacts by cap: daily, rolling_7d, state_24h, post_conversation_7d or min_gap */
             by_governing_cap: {
                 [key: string]: number;
             };
+            /** @description Pending contacts that wait for a cap */
             held: number;
         };
         IceServer: {
+            /** @description Password of a TURN server; absent for STUN */
             credential?: string;
+            /** @description Addresses of the server */
             urls: string[];
+            /** @description User name of a TURN server; absent for STUN */
             username?: string;
         };
         Import: {
+            /** @description Rows that became contacts */
             accepted: number;
+            /** @description Campaign of the list */
             campaign_id: string;
-            /** @description Epoch seconds */
+            /** @description When the list was read, in epoch seconds */
             created_at: number;
+            /** @description Channel of the list: api, dashboard, command or system */
             created_via: string;
+            /** @description Rows whose number is on a do-not-call list */
             dnc_matched: number;
+            /** @description Up to 50 of these rows */
             dnc_matches: components["schemas"]["DNCMatch"][];
+            /** @description Do-not-call screening of the list */
             dnc_screen: components["schemas"]["DNCScreen"];
+            /** @description Rows that repeat the number of an earlier row */
             duplicates_found: number;
+            /** @description ID of the list */
             import_id: string;
+            /** @description Findings about rows */
             issues: components["schemas"]["ImportIssues"];
+            /** @description Origin of the list: launch (planned_calls), file (an uploaded file) or batch (added calls) */
             kind: string;
+            /** @description Code of the error that refused the list; empty if it was accepted */
             refusal_code: string;
+            /** @description Rows that became no contact */
             rejected: number;
+            /** @description Rows that were read */
             rows_seen: number;
+            /** @description The rows are stored as they were sent, so that the report can show them */
             source_rows_projected: boolean;
+            /** @description accepted or refused */
             status: string;
+            /** @description Accepted rows with a warning */
             warned: number;
         };
         ImportIssue: {
+            /** @description What is wrong, such as phone_invalid. New codes may be added */
             code: string;
+            /** @description Column of the value; empty if the row as a whole is concerned */
             column: string;
+            /** @description Explanation for people, which may change */
             message: string;
+            /** @description Number of the row, from 1; 0 if the list as a whole is concerned */
             row: number;
+            /** @description error (the row was rejected) or warning */
             severity: string;
+            /** @description The value as it was sent, at most 100 characters */
             value: string;
         };
         ImportIssues: {
+            /** @description Number of issues by code */
             by_code: {
                 [key: string]: number;
             };
+            /** @description The first issues */
             items: components["schemas"]["ImportIssue"][];
+            /** @description Number of items */
             shown: number;
+            /** @description Number of all issues */
             total: number;
+            /** @description There are more issues than items */
             truncated: boolean;
         };
         Key: {
-            /** @description Epoch seconds */
+            /** @description When the key was created, in epoch seconds */
             created_at: number;
-            /** @description Epoch seconds */
+            /** @description When the key expires, in epoch seconds; null for never */
             expires_at: number | null;
+            /** @description ID of the key */
             key_id: string;
-            /** @description Epoch seconds */
+            /** @description When the key was last used, in epoch seconds; null for never */
             last_used_at: number | null;
+            /** @description Name of the key */
             name: string;
+            /** @description Organization of the key */
             organization_id: string;
+            /** @description The key may use the administration */
             privileged: boolean;
+            /** @description Requests in any 60 seconds, or off; 0 for the server's setting */
             rate_limit: unknown;
-            /** @description Epoch seconds */
+            /** @description When the key was revoked, in epoch seconds; null if it was not */
             revoked_at: number | null;
+            /** @description Parts of the API that the key may use: read, calls, campaigns, admin; empty for all */
             scopes: string[];
+            /** @description The key itself; present only in the response to its creation */
             secret?: string;
         };
         KeyChangeRequest: {
@@ -1042,20 +1289,31 @@ export interface components {
             [key: string]: unknown;
         };
         KeyPage: {
+            /** @description More items follow this page */
             has_more: boolean;
+            /** @description Keys of this page, without their secrets */
             keys: components["schemas"]["Key"][];
+            /** @description Value of cursor for the next page; null on the last page */
             next_cursor: string | null;
         };
         Latency: {
+            /** @description Waits for the transcript; null if no turn had one */
             asr_ms: components["schemas"]["Percentiles"] | null;
+            /** @description Waits for the model's first text; null if no turn had one */
             llm_ms: components["schemas"]["Percentiles"] | null;
+            /** @description Waits for the first sound of the voice; null if no turn had one */
             tts_ms: components["schemas"]["Percentiles"] | null;
+            /** @description Times from the end of the caller's speech to the agent's first sound; null if no turn had one */
             turn_ms: components["schemas"]["Percentiles"] | null;
+            /** @description Number of turns that have metrics */
             turns: number;
         };
         LaunchCheck: {
+            /** @description What would block a launch now */
             blockers: components["schemas"]["Blocker"][];
+            /** @description Result of the do-not-call screening */
             dnc_screen: components["schemas"]["DNCScreen"];
+            /** @description What an operator should know but does not block a launch */
             warnings: components["schemas"]["Warning"][];
         };
         LaunchRequest: {
@@ -1067,12 +1325,17 @@ export interface components {
             [key: string]: unknown;
         };
         MarketPackage: {
+            /** @description Market of the rules */
             market: string;
+            /** @description The rules are part of the program */
             of_program: boolean;
+            /** @description Names of the organizations that use the rules */
             organizations: string[];
+            /** @description Version of the rules */
             version: string;
         };
         MarketPackages: {
+            /** @description Market rules that organizations can use */
             market_packages: components["schemas"]["MarketPackage"][];
         };
         NewKeyRequest: {
@@ -1127,12 +1390,17 @@ export interface components {
             [key: string]: unknown;
         };
         Organization: {
-            /** @description Epoch seconds */
+            /** @description When the organization was created, in epoch seconds */
             created_at: number;
+            /** @description Market rules of its campaigns; empty for none */
             market: string;
+            /** @description Installed version of the rules; empty for those of the program */
             market_version: string;
+            /** @description Name of the organization */
             name: string;
+            /** @description ID of the organization */
             organization_id: string;
+            /** @description IANA time zone of the organization */
             timezone: string;
         };
         OrganizationChangeRequest: {
@@ -1147,21 +1415,33 @@ export interface components {
             [key: string]: unknown;
         };
         OrganizationPage: {
+            /** @description More items follow this page */
             has_more: boolean;
+            /** @description Value of cursor for the next page; null on the last page */
             next_cursor: string | null;
+            /** @description Organizations of this page */
             organizations: components["schemas"]["Organization"][];
         };
         Pace: {
+            /** @description Pace that was set */
             calls_per_minute: number;
+            /** @description Calls dialed in the last 60 seconds */
             dialed_last_60s: number;
+            /** @description Calls that are queued, ringing or ongoing */
             in_flight: number;
+            /** @description Limits that hold ready contacts: subgroup_concurrency_limit, subgroup_rate_limit, organization_daily_limit, organization_budget_exceeded or campaign_budget_exceeded */
             limited_by: string[];
+            /** @description First time at which a contact may be called, in epoch seconds; null while one is ready, and if there is no such time */
             next_call_at: number | null;
+            /** @description When hours and law next allow a call, in epoch seconds; null while they do */
             next_window_at: number | null;
+            /** @description Hours and law allow calls now */
             window_open: boolean;
         };
         Percentiles: {
+            /** @description Median, in milliseconds */
             p50: number;
+            /** @description 95th percentile by the nearest-rank method, in milliseconds */
             p95: number;
         };
         PhoneCallRequest: {
@@ -1212,31 +1492,49 @@ export interface components {
             [key: string]: unknown;
         };
         Progress: {
+            /** @description Time of these figures, in epoch seconds */
             as_of: number;
+            /** @description Use of the budget; null without one */
             budget: components["schemas"]["BudgetUse"] | null;
+            /** @description Number of contacts by state (pending, in_call, awaiting, suppressed, done, exhausted), without zeros */
             by_state: {
                 [key: string]: number;
             };
+            /** @description ID of the campaign */
             campaign_id: string;
+            /** @description Cost of the ended calls */
             cost: components["schemas"]["CampaignCost"];
+            /** @description Number of attempts by outcome */
             counters: components["schemas"]["Counters"];
+            /** @description Contacts that the do-not-call screening of the launch suppressed */
             dnc_suppressed_at_launch: number;
+            /** @description Contacts that were suppressed for do-not-call entries after the launch */
             dnc_suppressed_mid_campaign: number;
+            /** @description Contacts that frequency caps hold or block */
             frequency: components["schemas"]["Frequency"];
+            /** @description Number of held contacts by the reason that applies first. New reasons may be added */
             held_reasons: {
                 [key: string]: number;
             };
+            /** @description Pending contacts that may not be called now */
             holds: number;
+            /** @description Pace of the calls, and what limits it */
             pace: components["schemas"]["Pace"];
+            /** @description Pending contacts that may be called now */
             ready: number;
+            /** @description State of the campaign: draft, scheduled, running, paused, completed or cancelled */
             status: string;
+            /** @description Number of suppressed contacts by reason. New reasons may be added */
             suppressed_reasons: {
                 [key: string]: number;
             };
         };
         RetryConfig: {
+            /** @description Largest number of calls to a contact, including the first */
             attempts: number;
+            /** @description Seconds from the end of the first call to the second. Later intervals grow */
             interval_s: number;
+            /** @description Rules of the expert strategy, of which the first that matches applies; absent for standard */
             rules?: components["schemas"]["RetryRule"][];
         };
         RetryConfigRequest: {
@@ -1252,29 +1550,45 @@ export interface components {
             [key: string]: unknown;
         };
         RetryRule: {
+            /** @description redial or stop */
             action: string;
+            /** @description Field of the analysis that has the time of the redial, as analysis.FIELD; absent if the rule has none */
             at?: string;
+            /** @description Seconds from the end of the call to the redial; absent if the rule has none */
             interval_s?: number;
+            /** @description Largest number of redials by this rule; absent for no limit */
             max?: number;
+            /** @description Outcomes of a call to which the rule applies: no_answer, busy, declined, voicemail, ivr, failed, congestion, invalid_number, answered or short_call */
             on: string[];
+            /** @description Values of the analysis that must match, by analysis.FIELD; absent if the rule has none */
             when?: {
                 [key: string]: unknown;
             };
         };
         RouteLimits: {
+            /** @description Largest number of calls accepted in any 60 seconds */
             calls_per_minute: number;
+            /** @description Largest number of calls that are queued, ringing or ongoing */
             concurrent_calls: number;
         };
         RouteTrunk: {
+            /** @description own, or grant for a trunk of another organization */
             access: string;
+            /** @description Name of the trunk */
             name: string;
+            /** @description Name of the carrier, as the operator wrote it; empty if not set */
             provider: string;
+            /** @description State of the trunk as this server sees it: up, down or unknown */
             status: string;
+            /** @description Subgroups of the trunk that have the agent */
             subgroups: components["schemas"]["Subgroup"][];
+            /** @description ID of the trunk */
             trunk_id: string;
         };
         RouteUse: {
+            /** @description Calls accepted in the last 60 seconds */
             calls_last_60s: number;
+            /** @description Calls that are queued, ringing or ongoing */
             concurrent_calls: number;
         };
         ShiftRequest: {
@@ -1288,131 +1602,227 @@ export interface components {
             [key: string]: unknown;
         };
         Subgroup: {
+            /** @description First digits of the numbers that may be called, or US and CA for the countries of +1; empty for no restriction */
             allowed_destinations: string[];
+            /** @description Caller number of calls that name none; null without a number */
             default_from_number: string | null;
+            /** @description Digits that are dialed before each number; empty for none */
             dial_prefix: string;
+            /** @description Caller numbers that calls may use */
             from_numbers: string[];
+            /** @description Present use of the limits */
             in_use: components["schemas"]["RouteUse"];
+            /** @description Limits of the subgroup or, where lower, of the grant */
             limits: components["schemas"]["RouteLimits"];
+            /** @description Name of the subgroup */
             name: string;
+            /** @description ID of the subgroup */
             route_id: string;
         };
         TranscriptLine: {
+            /** @description End of the line, in seconds since the answer */
             end_s: number;
+            /** @description The caller interrupted the agent in this line */
             interrupted: boolean;
+            /** @description Whose line it is: agent, caller, or tool (a call of a tool and its result) */
             role: string;
+            /** @description Begin of the line, in seconds since the answer */
             start_s: number;
+            /** @description What was said. Lines of the agent have only what was played */
             text: string;
+            /** @description Turn of the line; the same number as in the turns of the call */
             turn: number;
+            /** @description Words with their times; absent if the provider gave none */
             words?: components["schemas"]["TranscriptWord"][];
         };
         TranscriptWord: {
+            /** @description End of the word, in seconds since the answer */
             end_s: number;
+            /** @description Begin of the word, in seconds since the answer */
             start_s: number;
+            /** @description The word */
             text: string;
         };
         Transfer: {
+            /** @description When the result of the transfer was known, in epoch seconds */
             at: number;
+            /** @description Parley dialed the target and connects both calls. Otherwise the callee's side called the target (REFER) */
             bridged: boolean;
+            /** @description answered or failed */
             status: string;
+            /** @description Number of the target */
             to: string;
+            /** @description Always cold: nobody tells the target about the call */
             type: string;
         };
         TrunkCost: {
+            /** @description Cost of the legs, in the currency */
             amount: number;
+            /** @description Answered calls on the trunk */
             legs: components["schemas"]["TrunkLegCost"][];
+            /** @description Seconds of the legs together */
             seconds: number;
         };
         TrunkLegCost: {
+            /** @description Cost of the leg, in the currency; 0 without a rate */
             amount: number;
+            /** @description callee, or transfer for a target that Parley dialed */
             leg: string;
+            /** @description Rate of the trunk for a minute to this number; null without a rate */
             per_minute: number | null;
+            /** @description Seconds from the answer to the end of the leg */
             seconds: number;
         };
         Turn: {
+            /** @description How the agent's turn ended: answered, interrupted (the caller spoke or hung up), failed, or silent_by_policy (the agent said nothing on purpose) */
             ending: string;
+            /** @description The caller interrupted the agent; absent if not */
             interrupted?: boolean;
+            /** @description Number of fragments that a pause had divided and that became one turn; absent for one. The phases are those of the first */
             merged_from?: number;
+            /** @description Times of the turn, and what its answer used */
             metrics: components["schemas"]["TurnMetrics"];
+            /** @description Why the agent took the turn as ended at that moment */
             reason: string;
+            /** @description Number of the turn, from 1. Turn 0 is the greeting, if the agent speaks first */
             turn: number;
         };
         TurnMetrics: {
+            /** @description Milliseconds from the verdict that the caller is silent until the transcript was usable */
             asr_ms?: number;
+            /** @description Milliseconds that the turn waited for the external classifier */
             classifier_ms?: number;
+            /** @description Milliseconds from the transcript until the end of the turn was decided */
             eou_wait_ms?: number;
+            /** @description The start of the turn is an estimate, because packets were lost or only the recognizer gave times; absent if it was measured */
             estimated?: boolean;
+            /** @description Milliseconds that the caller's last voiced sample spent in the jitter buffer */
             jitter_ms?: number;
+            /** @description Milliseconds from the end of the turn until the model's first speakable text; 0 if it was ready */
             llm_ms?: number;
+            /** @description Tokens that the model read for the answer */
             llm_tokens_in?: number;
+            /** @description Tokens that the model wrote for the answer */
             llm_tokens_out?: number;
+            /** @description Milliseconds from the first audible sample until its packet left */
             out_ms?: number;
+            /** @description Further figures of the turn, in milliseconds unless their name says otherwise. New ones may be added */
             raw: {
                 [key: string]: number;
             };
+            /** @description Milliseconds spent in tools before the first text */
             tool_ms?: number;
+            /** @description Characters of text that were sent to the voice */
             tts_chars?: number;
+            /** @description Milliseconds from the first text until the voice's first audible sample */
             tts_ms?: number;
+            /** @description Sum of the phases: from the arrival of the caller's last voiced packet until the packet with the agent's first sound left */
             turn_ms?: number;
+            /** @description Milliseconds from the last voiced sample to the verdict that the caller is silent */
             vad_ms?: number;
         };
         UnpricedUsage: {
+            /** @description Model that has no price; absent for the provider's default */
             model?: string;
+            /** @description Endpoint that has no price; absent for the trunk */
             provider?: string;
+            /** @description What has no price: asr, llm, tts or trunk */
             serves: string;
         };
         Usage: {
+            /** @description Part of prompt_tokens that the model read from its cache */
             cached_tokens?: number;
+            /** @description Characters of text that were sent to the voice. Phrases from the cache are not sent */
             characters?: number;
+            /** @description Tokens that the model wrote, including those of reasoning */
             completion_tokens?: number;
+            /** @description Model that the agent names; absent for the provider's default */
             model?: string;
+            /** @description Organization whose own endpoint was used; absent for those of the operator */
             organization_id?: string;
+            /** @description Tokens that the model read */
             prompt_tokens?: number;
+            /** @description Name of the endpoint */
             provider: string;
+            /** @description analysis for the analysis after the call; absent for the call itself */
             purpose?: string;
+            /** @description Number of streams, answers or utterances */
             requests: number;
+            /** @description Seconds of audio that were sent to the recognizer. Audio that was sent again counts again */
             seconds?: number;
+            /** @description What the provider does: asr (recognizer), llm (model) or tts (voice) */
             serves: string;
         };
         ValidationError: {
+            /** @description What was wrong */
             error: {
+                /** @description The cause. New codes may be added */
                 code: string;
                 /** @description A list of errors if code is invalid_request, otherwise a text */
                 message: {
+                    /** @description The value as it was sent */
                     input: unknown;
+                    /** @description Where: body or query, then names and indexes */
                     loc: unknown[];
+                    /** @description Explanation for people, which may change */
                     msg: string;
+                    /** @description What is wrong, such as missing */
                     type: string;
                 }[] | string;
+                /** @description The HTTP status */
                 status: number;
+                /** @description Kind of the error. It depends on the status only */
                 type: string;
             };
         };
         Warning: {
+            /** @description Age of the do-not-call registry, in days */
             age_days?: number;
+            /** @description What the warning is about, such as starts_immediately. New codes may be added */
             code: string;
+            /** @description Number of contacts concerned */
             count?: number;
+            /** @description Most calls to a number in a day; 0 for no cap */
             daily_cap?: number;
+            /** @description Field of the request that is concerned; absent if none is */
             field?: string;
+            /** @description Explanation for people, which may change */
             message?: string;
+            /** @description When hours and law next allow a call, in epoch seconds */
             next_window_at?: number;
+            /** @description Most calls to a number in seven days; 0 for no cap */
             rolling_7d_cap?: number;
+            /** @description Calls that the route accepts in a minute */
             route_limit?: number;
+            /** @description Where the frequency caps come from: law, market_default or organization */
             source?: string;
+            /** @description Rows that no do-not-call registry covers */
             unscreened_rows?: number;
         };
         WebCall: {
+            /** @description Token with which a browser or SDK joins the call. Keep it secret until then */
             access_token: string;
+            /** @description Name of the agent that handles the call */
             agent_id: string;
+            /** @description ID of the call, for later requests and in webhooks */
             call_id: string;
+            /** @description Always web */
             call_type: string;
+            /** @description When the token expires, in epoch seconds. The call must have been joined before */
             expires_at: number;
+            /** @description STUN and TURN servers for the browser */
             ice_servers: components["schemas"]["IceServer"][];
+            /** @description iceTransportPolicy of the browser's RTCPeerConnection: all */
             ice_transport_policy: string;
+            /** @description Longest duration of the call, in seconds */
             max_duration_s: number;
+            /** @description State at the creation: queued */
             status: string;
+            /** @description Always Bearer */
             token_type: string;
+            /** @description Address of the WebSocket through which an SDK joins */
             url: string;
+            /** @description Address of the WHIP endpoint (RFC 9725), for clients without an SDK */
             whip_url: string;
         };
         WebCallRequest: {
@@ -1442,41 +1852,63 @@ export interface components {
             [key: string]: unknown;
         };
         Webhook: {
-            /** @description Epoch seconds */
+            /** @description When the endpoint was created, in epoch seconds */
             created_at: number;
-            /** @description Epoch seconds */
+            /** @description When the endpoint was disabled, in epoch seconds; null while it is enabled */
             disabled_at: number | null;
+            /** @description Why the endpoint is disabled; empty while it is enabled */
             disabled_reason: string;
+            /** @description Events that the endpoint receives */
             events: string[];
-            /** @description Epoch seconds */
+            /** @description When a delivery last succeeded, in epoch seconds; null for never */
             last_success_at: number | null;
+            /** @description Organization whose calls the endpoint receives */
             organization_id: string;
+            /** @description Secret that signs deliveries; present only in responses that set it */
             secret?: string;
+            /** @description Address of the endpoint */
             url: string;
+            /** @description ID of the endpoint */
             webhook_id: string;
         };
         WebhookEvent: {
+            /** @description The call; without transcript if the endpoint asks for that */
             call: components["schemas"]["Call"] | components["schemas"]["CallSummary"] | null;
+            /** @description ID of the call */
             call_id: string;
+            /** @description The same as type */
             event: string;
+            /** @description ID of the event, the same as webhook-id. A repeated delivery has the same */
             event_id: string;
+            /** @description Metadata of the call, and the IDs of its contact, campaign and import */
             metadata: {
                 [key: string]: unknown;
             };
+            /** @description Organization of the call */
             organization_id: string;
+            /** @description When the event happened, in epoch seconds */
             timestamp: number;
+            /** @description call_ended or call_analyzed */
             type: string;
         };
         WebhookPage: {
+            /** @description More items follow this page */
             has_more: boolean;
+            /** @description Value of cursor for the next page; null on the last page */
             next_cursor: string | null;
+            /** @description Endpoints of this page, without their secrets */
             webhooks: components["schemas"]["Webhook"][];
         };
         Withdrawal: {
+            /** @description Contacts that were withdrawn before */
             already_withdrawn: components["schemas"]["WithdrawnContact"][];
+            /** @description Values that are no number or ID, as sent */
             invalid: unknown[];
+            /** @description Values that match no contact, as sent */
             not_found: unknown[];
+            /** @description Contacts that cannot be withdrawn, each with its reason */
             not_withdrawable: components["schemas"]["WithdrawnContact"][];
+            /** @description Contacts that were withdrawn */
             withdrawn: components["schemas"]["WithdrawnContact"][];
         };
         WithdrawalRequest: {
@@ -1490,14 +1922,21 @@ export interface components {
             [key: string]: unknown;
         };
         WithdrawnContact: {
+            /** @description Campaign of the contact */
             campaign_id: string;
+            /** @description ID of the contact */
             contact_id: string;
+            /** @description Number of the contact */
             phone: string;
+            /** @description Why the contact cannot be withdrawn: in_call, done, exhausted or already_suppressed; absent for others */
             reason?: string;
         };
         WorkingHours: {
+            /** @description Days of the week, from 0 (Monday) to 6 */
             days: number[];
+            /** @description End of the hours, as HH:MM */
             end: string;
+            /** @description Begin of the hours, as HH:MM */
             start: string;
         };
     };
