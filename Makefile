@@ -28,7 +28,7 @@ TIMED := ./bench/turns ./bench/target
 test: deps ## run every test (some 10 min on two cores)
 	@go test -timeout 10m $$(go list ./... | tail -n +2 | grep -vxF "$$(go list $(TIMED))")
 	@go test -timeout 10m -p 1 $(TIMED)
-	@go test -timeout 10m .
+	@go test -timeout 15m .
 
 quick: ## check a change in about a minute: build, vet, lint and the nearest tests
 	@.ci/quick
@@ -72,7 +72,7 @@ check: deps build sdk ## what must hold before a change lands: format, tidy, lin
 	@echo '── race';   $(MAKE) --no-print-directory race-packages
 
 system: deps
-	@echo '── system'; go test -vet=off -timeout 10m -parallel 4 .
+	@echo '── system'; go test -vet=off -timeout 15m -parallel 4 .
 
 analysis:
 	@echo '── lint';   chrt --idle 0 $(MAKE) --no-print-directory lint

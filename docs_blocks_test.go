@@ -104,6 +104,7 @@ var unchecked = map[string]string{
 
 // TestDocsBlocks checks every code block of the documentation by a parser of its language.
 func TestDocsBlocks(t *testing.T) {
+	t.Parallel()
 	used, programs := map[string]bool{}, 0
 	for _, b := range blocks(t) {
 		first := strings.Fields(b.text)

@@ -21,8 +21,8 @@ const (
 )
 
 // inTime runs a test with audio in real time. A busy machine can lose audio although the code is correct. inTime
-// therefore repeats a failed trial, up to three trials in all, if the machine was measurably late. A failure on a
-// machine that was in time fails the test at once.
+// therefore repeats a failed trial, up to three trials in all, if the machine was measurably late. No other trial runs
+// beside a repeated one. A failure on a machine that was in time fails the test at once.
 func inTime(t *testing.T, test func(t testing.TB)) {
 	t.Helper()
 	inTimeWithin(t, tooLate, test)
@@ -33,9 +33,18 @@ func inTimeWithin(t *testing.T, bound time.Duration, test func(t testing.TB)) {
 	t.Helper()
 	for n := 1; ; n++ {
 		tr := &trial{TB: t}
+		lock, unlock := running.RLock, running.RUnlock
+		if n > 1 {
+			lock, unlock = running.Lock, running.Unlock
+		}
+		lock()
 		late := mediatest.MeasureLateness()
 		tr.run(test)
 		worst := late()
+		unlock()
+		if t.Skipped() {
+			runtime.Goexit()
+		}
 		if !tr.failed.Load() {
 			return
 		}
@@ -46,6 +55,9 @@ func inTimeWithin(t *testing.T, bound time.Duration, test func(t testing.TB)) {
 		repeats.add(t.Name())
 	}
 }
+
+// running is held while a trial runs, and alone by a repeated one.
+var running sync.RWMutex
 
 // repeats counts the repeated trials by test. They are printed after all tests, because a rising number can hide a
 // fault.
@@ -110,9 +122,6 @@ func (t *trial) run(test func(testing.TB)) {
 		test(t)
 	}()
 	<-done
-	if t.Skipped() {
-		runtime.Goexit()
-	}
 }
 
 func (t *trial) Cleanup(f func())          { t.cleanups = append(t.cleanups, f) }

@@ -72,6 +72,7 @@ func (p *prose) addString(where, text string) {
 // TestProse limits dialect phrases in three kinds of text: strings that people see (Go outside tests, words of the
 // dashboard, pages and their scripts), comments of Go code, and documentation.
 func TestProse(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]*prose{"strings": {}, "comments": {}, "docs": {}}
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {

@@ -133,6 +133,7 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 
 // TestCallMetrics places a call that is not answered, and checks that the metrics count it.
 func TestCallMetrics(t *testing.T) {
+	t.Parallel()
 	srv, api := startServer(t, "127.0.0.1:9") // nothing listens at this address
 	var placed demo.Call
 	body := map[string]any{"agent_id": "demo", "to_number": demo.Number, "ring_duration": 5}

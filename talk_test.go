@@ -31,6 +31,7 @@ func status(t *testing.T, url, host string) int {
 // TestTalkPageOff checks that without PARLEY_TALK_AGENTS /talk does not exist and issues no tokens. The client module
 // is still served.
 func TestTalkPageOff(t *testing.T) {
+	t.Parallel()
 	srv, _ := startServer(t, "127.0.0.1:9")
 	for path, want := range map[string]int{"/talk": 404, "/talk/token": 404, "/talk/talk.js": 404, "/rtc/parley.js": 200, "/rtc/parley.d.ts": 200} {
 		if got := status(t, srv.publicURL+path, ""); got != want {
@@ -41,6 +42,7 @@ func TestTalkPageOff(t *testing.T) {
 
 // TestListenersCheckHost checks that every listener refuses requests for a foreign host name, to prevent DNS rebinding.
 func TestListenersCheckHost(t *testing.T) {
+	t.Parallel()
 	srv, _ := startServer(t, "127.0.0.1:9")
 	metrics := "http://" + srv.http.metricsListener.Addr().String()
 	for _, url := range []string{
@@ -57,6 +59,7 @@ func TestListenersCheckHost(t *testing.T) {
 }
 
 func TestTalkSettings(t *testing.T) {
+	t.Parallel()
 	c, err := config.Load("", []string{"PARLEY_TALK_AGENTS=acme/sales, shop/help desk"})
 	if err != nil || len(c.Talk) != 2 || c.Talk[1] != (config.TalkAgent{Org: "shop", Name: "help desk"}) {
 		t.Errorf("%v %v", c.Talk, err)

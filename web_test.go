@@ -76,7 +76,10 @@ func join(t testing.TB, br *webrtctest.Browser) {
 
 // TestWebCall checks that a browser joins, is greeted, and gets an answer to its question. The events that it receives
 // must equal the stored events.
-func TestWebCall(t *testing.T) { inTime(t, webCall) }
+func TestWebCall(t *testing.T) {
+	t.Parallel()
+	inTime(t, webCall)
+}
 
 func webCall(t testing.TB) {
 	t.Helper()
@@ -135,6 +138,7 @@ func webCall(t testing.TB) {
 // TestWebCallThroughRelay checks that the response to the call request names the built-in relay, and that a browser can
 // call by the relay alone.
 func TestWebCallThroughRelay(t *testing.T) {
+	t.Parallel()
 	srv, api := startServer(t, "127.0.0.1:9", func(c *config.Config) { c.WebRTC.Relay, c.WebRTC.RelayPorts = 0, [2]int{45000, 45099} })
 	w := ticket(t, api)
 	if len(w.Servers) != 1 || len(w.Servers[0].URLs) != 1 || !strings.HasPrefix(w.Servers[0].URLs[0], "turn:127.0.0.1:") {
@@ -179,7 +183,10 @@ func waitRecording(t testing.TB, api *demo.Client, id string) {
 }
 
 // TestWebBargeIn checks that a caller interrupts the agent.
-func TestWebBargeIn(t *testing.T) { inTime(t, webBargeIn) }
+func TestWebBargeIn(t *testing.T) {
+	t.Parallel()
+	inTime(t, webBargeIn)
+}
 
 func webBargeIn(t testing.TB) {
 	t.Helper()
