@@ -329,7 +329,7 @@ type Campaign struct {
 	UseContactTimezone bool `json:"use_contact_timezone"`
 	// What an operator should know but does not prevent dialing; absent in responses to pause, resume and cancel
 	Warnings []Warning `json:"warnings,omitempty"`
-	// Hours in which the campaign calls, within those of the law; empty for all of these
+	// Hours in which the campaign calls, as far as the law allows; empty for those of the organization, or else of the law
 	WorkingHours []WorkingHours `json:"working_hours"`
 }
 
@@ -894,7 +894,7 @@ type Progress struct {
 type RetryConfig struct {
 	// Largest number of calls to a contact, including the first
 	Attempts int `json:"attempts"`
-	// Seconds from the end of the first call to the second. Later intervals grow
+	// Seconds from the end of the first call to the second. Later calls follow after 4, 16 and 96 times as long. For the expert strategy, the interval of rules that have none
 	IntervalS int `json:"interval_s"`
 	// Rules of the expert strategy, of which the first that matches applies; absent for standard
 	Rules []RetryRule `json:"rules,omitempty"`

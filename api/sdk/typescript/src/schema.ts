@@ -901,7 +901,7 @@ export interface components {
             use_contact_timezone: boolean;
             /** @description What an operator should know but does not prevent dialing; absent in responses to pause, resume and cancel */
             warnings?: components["schemas"]["Warning"][];
-            /** @description Hours in which the campaign calls, within those of the law; empty for all of these */
+            /** @description Hours in which the campaign calls, as far as the law allows; empty for those of the organization, or else of the law */
             working_hours: components["schemas"]["WorkingHours"][];
         };
         CampaignCost: {
@@ -1532,7 +1532,7 @@ export interface components {
         RetryConfig: {
             /** @description Largest number of calls to a contact, including the first */
             attempts: number;
-            /** @description Seconds from the end of the first call to the second. Later intervals grow */
+            /** @description Seconds from the end of the first call to the second. Later calls follow after 4, 16 and 96 times as long. For the expert strategy, the interval of rules that have none */
             interval_s: number;
             /** @description Rules of the expert strategy, of which the first that matches applies; absent for standard */
             rules?: components["schemas"]["RetryRule"][];
