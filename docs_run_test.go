@@ -270,7 +270,10 @@ func embedWebCall(t *testing.T, c chrome) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	t.Run("sound", func(t *testing.T) { talkOnExample(t, c, serveExample(t, c, node)) })
+	t.Run("sound", func(t *testing.T) {
+		url := serveExample(t, c, node)
+		inTimeWithin(t, browserLate, func(t testing.TB) { talkOnExample(t, c, url) })
+	})
 	t.Run("text", func(t *testing.T) { typeOnExample(t, c, serveExample(t, c, []string{program})) })
 }
 
@@ -316,7 +319,7 @@ func (p tab) checkExample() {
 }
 
 // talkOnExample checks that a visitor talks, loses the connection, and hangs up.
-func talkOnExample(t *testing.T, c chrome, url string) {
+func talkOnExample(t testing.TB, c chrome, url string) {
 	t.Helper()
 	p := c.open(t, url, nil)
 	p.do(chromedp.Click(chromedp.CSS("#start")))

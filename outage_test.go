@@ -24,9 +24,9 @@ type stoppableProviders struct {
 
 func startProviders(t testing.TB) *stoppableProviders {
 	t.Helper()
-	o := &stoppableProviders{t: t, addr: "127.0.0.1:0", script: fakeprovider.Typical()}
+	// While the providers are stopped, a connecting socket could take a port of those that the kernel gives.
+	o := &stoppableProviders{t: t, addr: "127.0.0.1:" + freePort(t), script: fakeprovider.Typical()}
 	o.start()
-	o.addr = o.server.Addr()
 	t.Cleanup(o.stop)
 	return o
 }

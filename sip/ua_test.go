@@ -150,10 +150,15 @@ func inParallel(n, atOnce int, f func(n int)) {
 	wg.Wait()
 }
 
-// checkTone checks that hz dominates windows of n frames.
+// checkTone checks that hz dominates windows of n frames. On a busy machine the other side may begin late.
 func checkTone(t *testing.T, leg media.Leg, n int, hz float64) {
 	t.Helper()
-	if got, err := toneLevel(leg, n, hz); err != nil || got < 0.9 {
+	var got float64
+	var err error
+	for limit := shortContext(t); got < 0.9 && err == nil && limit.Err() == nil; {
+		got, err = toneLevel(leg, n, hz)
+	}
+	if err != nil || got < 0.9 {
 		t.Errorf("level of %v Hz is %.2f, %v", hz, got, err)
 	}
 }
