@@ -26,7 +26,7 @@ type Bodies struct {
 }
 
 // Extended builds the OpenAPI 3.1 document that also has schemas of successful responses and of webhooks, generated
-// from their Go types. The schemas of requests get the suffix Request.
+// from their Go types. The names of schemas of requests get requestSuffix.
 func Extended(set *schema.Set, publicURL string, b Bodies) ([]byte, error) {
 	d, err := New(set, publicURL)
 	if err != nil {
@@ -110,8 +110,11 @@ func requestName(name string) string {
 	if strings.HasSuffix(name, "Error") {
 		return name
 	}
-	return name + "Request"
+	return name + requestSuffix
 }
+
+// requestSuffix ends the names of schemas of requests.
+const requestSuffix = "Request"
 
 // describe sets the schema of an operation's successful responses.
 func (g *generator) describe(op, bodies map[string]any) {

@@ -299,8 +299,8 @@ func TestTo30(t *testing.T) {
 	}
 }
 
-// TestExplorerIsSmall limits what a browser loads.
-func TestExplorerIsSmall(t *testing.T) {
+func explorer(t *testing.T) *Explorer {
+	t.Helper()
 	text, err := os.ReadFile("../sdk/openapi.json")
 	if err != nil {
 		t.Fatal(err)
@@ -309,6 +309,25 @@ func TestExplorerIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e
+}
+
+// TestExplorerMarksFields checks that fields of requests are marked if they are required, and fields of responses if they may be
+// absent.
+func TestExplorerMarksFields(t *testing.T) {
+	page := string(explorer(t).files[""].body)
+	for id, want := range map[string][2]int{"TranscriptLine": {0, 1}, "CampaignRequest": {3, 0}, "Error": {0, 0}} {
+		_, after, ok := strings.Cut(page, `id="schema-`+id+`"`)
+		fields, _, _ := strings.Cut(after, "</details>")
+		if got := [2]int{strings.Count(fields, "<em>required</em>"), strings.Count(fields, "may be absent")}; !ok || got != want {
+			t.Errorf("%s: %d fields are required and %d may be absent, want %d", id, got[0], got[1], want)
+		}
+	}
+}
+
+// TestExplorerIsSmall limits what a browser loads.
+func TestExplorerIsSmall(t *testing.T) {
+	e := explorer(t)
 	sum := 0
 	for name, f := range e.files {
 		t.Logf("%s: %d bytes, %d compressed", name, len(f.body), len(f.zipped))

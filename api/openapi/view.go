@@ -46,7 +46,8 @@ type viewType struct{ Before, Name, After string }
 type viewField struct {
 	Name, In, Description, Example string
 	Type                           viewType
-	Required                       bool
+	Required                       bool // of a request
+	MayBeAbsent                    bool // from a response
 	Notes                          []string
 }
 
@@ -75,7 +76,13 @@ func (m *Model) view() explorerView {
 		v.Events = append(v.Events, viewType{event, t.Name, ""})
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Components.Schemas)) {
-		v.Schemas = append(v.Schemas, viewSchema{name, fieldsOf(m.Components.Schemas[name])})
+		fields := fieldsOf(m.Components.Schemas[name])
+		if !strings.HasSuffix(name, requestSuffix) {
+			for i, f := range fields {
+				fields[i].Required, fields[i].MayBeAbsent = false, !f.Required
+			}
+		}
+		v.Schemas = append(v.Schemas, viewSchema{name, fields})
 	}
 	return v
 }
