@@ -10,7 +10,7 @@ type PhoneCall struct {
 	TrunkID      *string        `doc:"Trunk of the call; empty means the agent's only trunk" json:"trunk_id,omitempty" nullable:"true"`
 	RouteID      *string        `doc:"Subgroup of the trunk" json:"route_id,omitempty" nullable:"true"`
 	SubgroupID   *string        `doc:"Alias of route_id" json:"subgroup_id,omitempty" nullable:"true"`
-	FromNumber   *string        `doc:"Caller number of the route; empty means its first" json:"from_number,omitempty" nullable:"true"`
+	FromNumber   *string        `doc:"Caller number of the subgroup; empty means its first" json:"from_number,omitempty" nullable:"true"`
 	RingDuration *float64       `doc:"Maximum ringing time in whole seconds, 5 to 120" example:"45" json:"ring_duration,omitempty" nullable:"true"`
 	Name         *string        `doc:"Name of the callee" json:"name,omitempty" maxLength:"200" nullable:"true"`
 	Variables    map[string]any `doc:"Values of {{placeholders}} in the agent's greeting and prompt: at most 64 names like first_name, 2,000 characters per value, 8 KiB for all lists and objects" json:"variables,omitempty" nullable:"true"`

@@ -832,7 +832,7 @@ type Percentiles struct {
 type PhoneCallRequest struct {
 	// Name of the agent
 	AgentID string `json:"agent_id"`
-	// Caller number of the route; empty means its first
+	// Caller number of the subgroup; empty means its first
 	FromNumber *string `json:"from_number,omitempty"`
 	// Maximum duration of the conversation in seconds
 	MaxDurationS *int `json:"max_duration_s,omitempty"`

@@ -1450,7 +1450,7 @@ export interface components {
              * @example demo
              */
             agent_id: string;
-            /** @description Caller number of the route; empty means its first */
+            /** @description Caller number of the subgroup; empty means its first */
             from_number?: string | null;
             /** @description Maximum duration of the conversation in seconds */
             max_duration_s?: number | null;
