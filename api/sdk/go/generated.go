@@ -434,7 +434,7 @@ type Cost struct {
 	Currency string `json:"currency"`
 	// Usage that has a price, one item for each provider, model and purpose
 	Items []CostItem `json:"items"`
-	// Date of the price list, as its operator wrote it
+	// Date of the price list as YYYY-MM-DD: that of the operator's file, or else of the built-in prices; empty without a list
 	PricesAsOf string `json:"prices_as_of"`
 	// Cost of the carrier's minutes; null for web calls and unanswered calls
 	Trunk *TrunkCost `json:"trunk"`
@@ -542,7 +542,7 @@ type DNCScreen struct {
 	Items []DNCMatch `json:"items"`
 	// Rows whose number is on a list
 	MatchedRows int `json:"matched_rows"`
-	// When the rows were screened, in epoch seconds
+	// When the rows were screened, in epoch seconds; 0 if they were not
 	ScreenedAt int `json:"screened_at"`
 	// Result: clean, matched, unscreened (no registry is loaded), partial (no registry covers some rows), stale (the registry is too old) or not_screened (there is no contact list)
 	Status string `json:"status"`
@@ -816,7 +816,7 @@ type Pace struct {
 	LimitedBy []string `json:"limited_by"`
 	// First time at which a contact may be called, in epoch seconds; null while one is ready, and if there is no such time
 	NextCallAt *int `json:"next_call_at"`
-	// When hours and law next allow a call, in epoch seconds; null while they do
+	// When hours and law next allow a call, in epoch seconds; null while they do, and if they never will
 	NextWindowAt *int `json:"next_window_at"`
 	// Hours and law allow calls now
 	WindowOpen bool `json:"window_open"`
@@ -963,7 +963,7 @@ type ShiftRequest struct {
 }
 
 type Subgroup struct {
-	// First digits of the numbers that may be called, or US and CA for the countries of +1; empty for no restriction
+	// First digits of the numbers that may be called, or US and CA for the countries of +1; empty if no number may be called
 	AllowedDestinations []string `json:"allowed_destinations"`
 	// Caller number of calls that name none; null without a number
 	DefaultFromNumber *string `json:"default_from_number"`
@@ -1047,7 +1047,7 @@ type Turn struct {
 	Interrupted bool `json:"interrupted,omitempty"`
 	// Number of fragments that a pause had divided and that became one turn; absent for one. The phases are those of the first
 	MergedFrom int `json:"merged_from,omitempty"`
-	// Times of the turn, and what its answer used
+	// Times of the turn, and what its answer used. A phase that did not occur is absent
 	Metrics TurnMetrics `json:"metrics"`
 	// Why the agent took the turn as ended at that moment
 	Reason string `json:"reason"`
@@ -1058,7 +1058,7 @@ type Turn struct {
 type TurnMetrics struct {
 	// Milliseconds from the verdict that the caller is silent until the transcript was usable
 	ASRMS float64 `json:"asr_ms,omitempty"`
-	// Milliseconds that the turn waited for the external classifier
+	// Milliseconds that the turn waited for the external classifier; absent if it did not wait
 	ClassifierMS float64 `json:"classifier_ms,omitempty"`
 	// Milliseconds from the transcript until the end of the turn was decided
 	EOUWaitMS float64 `json:"eou_wait_ms,omitempty"`
@@ -1066,7 +1066,7 @@ type TurnMetrics struct {
 	Estimated bool `json:"estimated,omitempty"`
 	// Milliseconds that the caller's last voiced sample spent in the jitter buffer
 	JitterMS float64 `json:"jitter_ms,omitempty"`
-	// Milliseconds from the end of the turn until the model's first speakable text; 0 if it was ready
+	// Milliseconds from the end of the turn until the model's first speakable text, without tool_ms; 0 if it was ready
 	LLMMS float64 `json:"llm_ms,omitempty"`
 	// Tokens that the model read for the answer
 	LLMTokensIn int `json:"llm_tokens_in,omitempty"`
@@ -1076,13 +1076,13 @@ type TurnMetrics struct {
 	OutMS float64 `json:"out_ms,omitempty"`
 	// Further figures of the turn, in milliseconds unless their name says otherwise. New ones may be added
 	Raw map[string]float64 `json:"raw"`
-	// Milliseconds spent in tools before the first text
+	// Milliseconds spent in tools before the first text; absent without tools
 	ToolMS float64 `json:"tool_ms,omitempty"`
 	// Characters of text that were sent to the voice
 	TTSChars int `json:"tts_chars,omitempty"`
 	// Milliseconds from the first text until the voice's first audible sample
 	TTSMS float64 `json:"tts_ms,omitempty"`
-	// Sum of the phases: from the arrival of the caller's last voiced packet until the packet with the agent's first sound left
+	// Sum of the phases: from the arrival of the caller's last voiced packet until the packet with the agent's first sound left (for the greeting: from the answer, or from the end of a hello). Absent if the caller heard no answer
 	TurnMS float64 `json:"turn_ms,omitempty"`
 	// Milliseconds from the last voiced sample to the verdict that the caller is silent
 	VADMS float64 `json:"vad_ms,omitempty"`
@@ -1127,7 +1127,7 @@ type Warning struct {
 	AgeDays int `json:"age_days,omitempty"`
 	// What the warning is about, such as starts_immediately. New codes may be added
 	Code string `json:"code"`
-	// Number of contacts concerned
+	// Number of contacts concerned; absent in warnings that count none
 	Count int `json:"count,omitempty"`
 	// Most calls to a number in a day; 0 for no cap
 	DailyCap int `json:"daily_cap,omitempty"`
@@ -1135,13 +1135,13 @@ type Warning struct {
 	Field string `json:"field,omitempty"`
 	// Explanation for people, which may change
 	Message string `json:"message,omitempty"`
-	// When hours and law next allow a call, in epoch seconds
+	// When hours and law next allow a call, in epoch seconds; absent if they never will, and in other warnings than outside_window_now
 	NextWindowAt float64 `json:"next_window_at,omitempty"`
 	// Most calls to a number in seven days; 0 for no cap
 	Rolling7dCap int `json:"rolling_7d_cap,omitempty"`
 	// Calls that the route accepts in a minute
 	RouteLimit int `json:"route_limit,omitempty"`
-	// Where the frequency caps come from: law, market_default or organization
+	// Where the frequency caps come from: law, market_default or organization; only in frequency_policy_active
 	Source string `json:"source,omitempty"`
 	// Rows that no do-not-call registry covers
 	UnscreenedRows int `json:"unscreened_rows,omitempty"`
@@ -1219,11 +1219,11 @@ type WebhookEvent struct {
 	Event string `json:"event"`
 	// ID of the event, the same as webhook-id. A repeated delivery has the same
 	EventID string `json:"event_id"`
-	// Metadata of the call, and the IDs of its contact, campaign and import
+	// Metadata of the call. For a call of a campaign also contact_id, campaign_id, import_id and attempt, which replace values of the same name
 	Metadata map[string]any `json:"metadata"`
 	// Organization of the call
 	OrganizationID string `json:"organization_id"`
-	// When the event happened, in epoch seconds
+	// When the end of the call was stored, in epoch seconds; the same for both types
 	Timestamp int `json:"timestamp"`
 	// call_ended or call_analyzed
 	Type string `json:"type"`

@@ -1027,7 +1027,7 @@ export interface components {
             currency: string;
             /** @description Usage that has a price, one item for each provider, model and purpose */
             items: components["schemas"]["CostItem"][];
-            /** @description Date of the price list, as its operator wrote it */
+            /** @description Date of the price list as YYYY-MM-DD: that of the operator's file, or else of the built-in prices; empty without a list */
             prices_as_of: string;
             /** @description Cost of the carrier's minutes; null for web calls and unanswered calls */
             trunk: components["schemas"]["TrunkCost"] | null;
@@ -1131,7 +1131,7 @@ export interface components {
             items: components["schemas"]["DNCMatch"][];
             /** @description Rows whose number is on a list */
             matched_rows: number;
-            /** @description When the rows were screened, in epoch seconds */
+            /** @description When the rows were screened, in epoch seconds; 0 if they were not */
             screened_at: number;
             /** @description Result: clean, matched, unscreened (no registry is loaded), partial (no registry covers some rows), stale (the registry is too old) or not_screened (there is no contact list) */
             status: string;
@@ -1433,7 +1433,7 @@ export interface components {
             limited_by: string[];
             /** @description First time at which a contact may be called, in epoch seconds; null while one is ready, and if there is no such time */
             next_call_at: number | null;
-            /** @description When hours and law next allow a call, in epoch seconds; null while they do */
+            /** @description When hours and law next allow a call, in epoch seconds; null while they do, and if they never will */
             next_window_at: number | null;
             /** @description Hours and law allow calls now */
             window_open: boolean;
@@ -1602,7 +1602,7 @@ export interface components {
             [key: string]: unknown;
         };
         Subgroup: {
-            /** @description First digits of the numbers that may be called, or US and CA for the countries of +1; empty for no restriction */
+            /** @description First digits of the numbers that may be called, or US and CA for the countries of +1; empty if no number may be called */
             allowed_destinations: string[];
             /** @description Caller number of calls that name none; null without a number */
             default_from_number: string | null;
@@ -1680,7 +1680,7 @@ export interface components {
             interrupted?: boolean;
             /** @description Number of fragments that a pause had divided and that became one turn; absent for one. The phases are those of the first */
             merged_from?: number;
-            /** @description Times of the turn, and what its answer used */
+            /** @description Times of the turn, and what its answer used. A phase that did not occur is absent */
             metrics: components["schemas"]["TurnMetrics"];
             /** @description Why the agent took the turn as ended at that moment */
             reason: string;
@@ -1690,7 +1690,7 @@ export interface components {
         TurnMetrics: {
             /** @description Milliseconds from the verdict that the caller is silent until the transcript was usable */
             asr_ms?: number;
-            /** @description Milliseconds that the turn waited for the external classifier */
+            /** @description Milliseconds that the turn waited for the external classifier; absent if it did not wait */
             classifier_ms?: number;
             /** @description Milliseconds from the transcript until the end of the turn was decided */
             eou_wait_ms?: number;
@@ -1698,7 +1698,7 @@ export interface components {
             estimated?: boolean;
             /** @description Milliseconds that the caller's last voiced sample spent in the jitter buffer */
             jitter_ms?: number;
-            /** @description Milliseconds from the end of the turn until the model's first speakable text; 0 if it was ready */
+            /** @description Milliseconds from the end of the turn until the model's first speakable text, without tool_ms; 0 if it was ready */
             llm_ms?: number;
             /** @description Tokens that the model read for the answer */
             llm_tokens_in?: number;
@@ -1710,13 +1710,13 @@ export interface components {
             raw: {
                 [key: string]: number;
             };
-            /** @description Milliseconds spent in tools before the first text */
+            /** @description Milliseconds spent in tools before the first text; absent without tools */
             tool_ms?: number;
             /** @description Characters of text that were sent to the voice */
             tts_chars?: number;
             /** @description Milliseconds from the first text until the voice's first audible sample */
             tts_ms?: number;
-            /** @description Sum of the phases: from the arrival of the caller's last voiced packet until the packet with the agent's first sound left */
+            /** @description Sum of the phases: from the arrival of the caller's last voiced packet until the packet with the agent's first sound left (for the greeting: from the answer, or from the end of a hello). Absent if the caller heard no answer */
             turn_ms?: number;
             /** @description Milliseconds from the last voiced sample to the verdict that the caller is silent */
             vad_ms?: number;
@@ -1780,7 +1780,7 @@ export interface components {
             age_days?: number;
             /** @description What the warning is about, such as starts_immediately. New codes may be added */
             code: string;
-            /** @description Number of contacts concerned */
+            /** @description Number of contacts concerned; absent in warnings that count none */
             count?: number;
             /** @description Most calls to a number in a day; 0 for no cap */
             daily_cap?: number;
@@ -1788,13 +1788,13 @@ export interface components {
             field?: string;
             /** @description Explanation for people, which may change */
             message?: string;
-            /** @description When hours and law next allow a call, in epoch seconds */
+            /** @description When hours and law next allow a call, in epoch seconds; absent if they never will, and in other warnings than outside_window_now */
             next_window_at?: number;
             /** @description Most calls to a number in seven days; 0 for no cap */
             rolling_7d_cap?: number;
             /** @description Calls that the route accepts in a minute */
             route_limit?: number;
-            /** @description Where the frequency caps come from: law, market_default or organization */
+            /** @description Where the frequency caps come from: law, market_default or organization; only in frequency_policy_active */
             source?: string;
             /** @description Rows that no do-not-call registry covers */
             unscreened_rows?: number;
@@ -1880,13 +1880,13 @@ export interface components {
             event: string;
             /** @description ID of the event, the same as webhook-id. A repeated delivery has the same */
             event_id: string;
-            /** @description Metadata of the call, and the IDs of its contact, campaign and import */
+            /** @description Metadata of the call. For a call of a campaign also contact_id, campaign_id, import_id and attempt, which replace values of the same name */
             metadata: {
                 [key: string]: unknown;
             };
             /** @description Organization of the call */
             organization_id: string;
-            /** @description When the event happened, in epoch seconds */
+            /** @description When the end of the call was stored, in epoch seconds; the same for both types */
             timestamp: number;
             /** @description call_ended or call_analyzed */
             type: string;
