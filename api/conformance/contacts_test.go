@@ -176,6 +176,15 @@ func invalidAndUnknown(t *testing.T, s *service) {
 			t.Errorf("no %s in %s", part, a.body)
 		}
 	}
+	a = o.do(t, "POST", "/v1/contacts/withdraw", `{"phones":["\u0000","555\u0000","212\u00005550101"],"contact_ids":["con_\u0000",{"\u0000":1}]}`).want(t, 200)
+	if w = a.object(t); listLengths(w) != "0 1 0 2 2" {
+		t.Errorf("%s", a.body)
+	}
+	for _, part := range []string{`"invalid":["\u0000",{"\u0000":1}]`, `"not_found":["555\u0000","con_\u0000"]`} {
+		if !bytes.Contains(a.body, []byte(part)) {
+			t.Errorf("no %s in %s", part, a.body)
+		}
+	}
 }
 
 func addressBounds(t *testing.T, s *service) {

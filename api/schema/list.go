@@ -35,7 +35,7 @@ func checkElements(p *huma.Schema, loc []any, list json.RawMessage) (issues []re
 			issues = append(issues, response.Issue{Type: "dict_type", Loc: join(loc, i), Msg: "Input should be a valid dictionary", Input: brief(e)})
 		case len(e) > maxMemberValues && count(e) > maxMemberValues:
 			issues = append(issues, tooMany(join(loc, i), e))
-		case bytes.Contains(e, []byte(`\u0000`)):
+		case isRow(p.Items) && bytes.Contains(e, []byte(`\u0000`)): // other values are read one by one, and never stored as sent
 			issues = nul(join(loc, i), tree(e), issues)
 		}
 		if len(issues) >= response.MaxIssues {
