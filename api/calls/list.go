@@ -62,7 +62,7 @@ func (c *Calls) Find(
 		narrow(&f)
 	}
 	if text := q.Get("cursor"); text != "" {
-		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, q, orgID); err != nil {
+		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, "call_", q, orgID); err != nil {
 			return store.Page{}, "", err
 		}
 	}

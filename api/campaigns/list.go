@@ -47,7 +47,7 @@ func (c *Campaigns) Find(ctx context.Context, orgID string, q url.Values) (found
 	}
 	f.OrgID = orgID
 	if text := q.Get("cursor"); text != "" {
-		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, q, orgID); err != nil {
+		if f.AfterTime, f.AfterID, err = c.CursorKey.Open(text, "cmp_", q, orgID); err != nil {
 			return nil, "", err
 		}
 	}

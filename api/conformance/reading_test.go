@@ -144,6 +144,7 @@ func cursorsReject(t *testing.T, s *service) {
 		wantError(t, o.do(t, "GET", "/v1/calls?"+query, ""), 400, "invalid_cursor")
 	}
 	wantError(t, other.do(t, "GET", "/v1/calls?agent_id=sales&cursor="+cursor, ""), 400, "invalid_cursor")
+	wantError(t, o.do(t, "GET", "/v1/campaigns?agent_id=sales&cursor="+cursor, ""), 400, "invalid_cursor")
 	if ids, _ := o.list(t, "agent_id=sales&cursor="+cursor); len(ids) != 1 {
 		t.Errorf("the cursor returns %d calls", len(ids))
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/parley-voice/parley/control"
@@ -29,9 +30,9 @@ func (k Key) Text(at time.Time, id string, q url.Values, orgID string) string {
 	return base64.RawURLEncoding.EncodeToString(append(b, k.sign(b, q, orgID)...))
 }
 
-// Open returns the time and id of a cursor. An invalid one is a control.Error with
-// code invalid_cursor.
-func (k Key) Open(text string, q url.Values, orgID string) (time.Time, string, error) {
+// Open returns the time and id of a cursor. prefix is that of the list's ids: it refuses cursors of other lists, which
+// the same key signs. An invalid cursor is a control.Error with code invalid_cursor.
+func (k Key) Open(text, prefix string, q url.Values, orgID string) (time.Time, string, error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(b) <= timeLen+macLen {
 		return time.Time{}, "", badCursor()
@@ -40,7 +41,11 @@ func (k Key) Open(text string, q url.Values, orgID string) (time.Time, string, e
 	if !hmac.Equal(mac, k.sign(b, q, orgID)) {
 		return time.Time{}, "", badCursor()
 	}
-	return time.UnixMicro(int64(binary.BigEndian.Uint64(b))), string(b[timeLen:]), nil //nolint:gosec // signed with our key
+	id := string(b[timeLen:])
+	if !strings.HasPrefix(id, prefix) {
+		return time.Time{}, "", badCursor()
+	}
+	return time.UnixMicro(int64(binary.BigEndian.Uint64(b))), id, nil //nolint:gosec // signed with our key
 }
 
 func badCursor() error {

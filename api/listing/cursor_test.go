@@ -14,14 +14,15 @@ func TestCursor(t *testing.T) {
 	last := time.UnixMicro(1795222586123456)
 	text := c.Text(last, "call_1", q, "org_1")
 	more := url.Values{"status": {"ended"}, "limit": {"50"}, "cursor": {text}}
-	if at, id, err := c.Open(text, more, "org_1"); err != nil || id != "call_1" || !at.Equal(last) {
+	if at, id, err := c.Open(text, "call_", more, "org_1"); err != nil || id != "call_1" || !at.Equal(last) {
 		t.Errorf("%v %s %v", at, id, err)
 	}
 	for what, open := range map[string]func() error{
-		"other filters":      func() error { _, _, err := c.Open(text, url.Values{}, "org_1"); return err },
-		"other organization": func() error { _, _, err := c.Open(text, q, "org_2"); return err },
+		"other filters":      func() error { _, _, err := c.Open(text, "call_", url.Values{}, "org_1"); return err },
+		"other organization": func() error { _, _, err := c.Open(text, "call_", q, "org_2"); return err },
+		"other list":         func() error { _, _, err := c.Open(text, "cmp_", q, "org_1"); return err },
 		"other key": func() error {
-			_, _, err := Key("x").Open(text, q, "org_1")
+			_, _, err := Key("x").Open(text, "call_", q, "org_1")
 			return err
 		},
 	} {
@@ -37,7 +38,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add("AAAA")
 	f.Add(c.Text(time.Unix(1, 0), "call_1", url.Values{}, "other"))
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, _, err := c.Open(text, url.Values{}, "org"); control.CodeOf(err) != control.CodeInvalidCursor {
+		if _, _, err := c.Open(text, "", url.Values{}, "org"); control.CodeOf(err) != control.CodeInvalidCursor {
 			t.Errorf("%q is accepted: %v", text, err)
 		}
 	})
