@@ -130,11 +130,12 @@ func (s *Set) LaunchOrder(b *Body) (service.LaunchRequest, error) {
 	return o, nil
 }
 
-// epoch converts epoch seconds; nil gives the zero time.
+// epoch converts epoch seconds, rounded to microseconds, because few decimal fractions have an exact floating-point number;
+// nil gives the zero time.
 func epoch(s *float64) time.Time {
 	if s == nil {
 		return time.Time{}
 	}
 	whole, part := math.Modf(*s)
-	return time.Unix(int64(whole), int64(part*1e6)*1e3).UTC()
+	return time.Unix(int64(whole), int64(math.Round(part*1e6))*1e3).UTC()
 }

@@ -122,3 +122,14 @@ func FuzzPhoneOrder(f *testing.F) {
 		}
 	})
 }
+
+// TestEpoch checks that times keep their milliseconds, whichever floating-point number is nearest to them.
+func TestEpoch(t *testing.T) {
+	for ms := range int64(1000) {
+		want := 1795900000_000 + ms
+		sent := float64(want) / 1000
+		if at := epoch(&sent); at.UnixMilli() != want {
+			t.Errorf("%v is read as %d ms, want %d", sent, at.UnixMilli(), want)
+		}
+	}
+}
