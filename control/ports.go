@@ -13,7 +13,7 @@ import (
 // Dialer dials phones. ctx limits only the dialing. An error says why no leg was established; it is a
 // *media.DialError if the cause is known. progress may be called from any goroutine before Dial returns. The INVITE
 // does not leave after to.NotAfter (media.ErrTooLate), nor while the carrier has asked for a pause (media.ErrPaused).
-// In both cases progress never reports media.Sent.
+// If progress did not report media.Sent, no INVITE left; otherwise the carrier had refused an earlier one.
 type Dialer interface {
 	Dial(ctx context.Context, to media.Target, progress func(media.Progress)) (media.Leg, error)
 }

@@ -71,19 +71,10 @@ func (a *attempt) run(ctx context.Context) (*leg.Leg, *media.DialError) {
 	return a.wait(ctx, ring.C)
 }
 
-// start sends the first INVITE unless the target's NotAfter has passed. Over TCP,
-// connecting must end before NotAfter too.
+// start sends the first INVITE unless the target's NotAfter has passed.
 func (a *attempt) start(ctx context.Context) *media.DialError {
-	within := ctx
-	if limit := a.target.NotAfter; !limit.IsZero() {
-		var cancel context.CancelFunc
-		within, cancel = context.WithDeadline(ctx, limit)
-		defer cancel()
-		// On a suspended machine a timer may fire late, so compare the clock, too.
-		if !time.Now().Before(limit) {
-			a.session.Close()
-			return dialError(media.Failure, media.ErrTooLate)
-		}
+	if a.isTooLate() {
+		return a.fail(ctx, media.ErrTooLate)
 	}
 	if a.until.IsZero() {
 		a.progress(media.Sent)
@@ -93,13 +84,12 @@ func (a *attempt) start(ctx context.Context) *media.DialError {
 		}
 		a.until = time.Now().Add(wait)
 	}
-	err := a.send(within)
+	err := a.send(ctx)
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() == nil && within.Err() != nil:
-		a.session.Close()
-		return dialError(media.Failure, media.ErrTooLate)
+	case errors.Is(err, media.ErrTooLate):
+		return a.fail(ctx, err)
 	default:
 		// Nothing was sent, so another target may be tried.
 		a.canFailOver = ctx.Err() == nil && time.Now().Before(a.until)
@@ -108,19 +98,36 @@ func (a *attempt) start(ctx context.Context) *media.DialError {
 	}
 }
 
-// send starts a transaction for the finalized INVITE. Connecting counts as
-// ringing time.
+// isTooLate reports whether the target's NotAfter has passed. On a suspended machine a timer may fire late, so it
+// compares the clock.
+func (a *attempt) isTooLate() bool {
+	limit := a.target.NotAfter
+	return !limit.IsZero() && !time.Now().Before(limit)
+}
+
+// send starts a transaction for the finalized INVITE, which may also be one that answers a refusal. Connecting counts as
+// ringing time. If the target's NotAfter passes before the INVITE leaves, send returns media.ErrTooLate.
 func (a *attempt) send(ctx context.Context) error {
-	ctx, cancel := context.WithDeadline(ctx, a.until)
+	if a.isTooLate() {
+		return media.ErrTooLate
+	}
+	until := a.until
+	if limit := a.target.NotAfter; !limit.IsZero() && limit.Before(until) {
+		until = limit
+	}
+	within, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	a.sentAt = time.Now()
 	a.sources.AddTarget(a.dest.Hop.Addr.Addr())
-	tx, err := a.ua.endpoint.Send(ctx, a.invite)
-	if err != nil && a.isUpgradedToTCP && ctx.Err() == nil { // no TCP: send it over UDP (RFC 3261 section 18.1.1)
+	tx, err := a.ua.endpoint.Send(within, a.invite)
+	if err != nil && a.isUpgradedToTCP && within.Err() == nil { // no TCP: send it over UDP (RFC 3261 section 18.1.1)
 		a.backToUDP()
-		tx, err = a.ua.endpoint.Send(ctx, a.invite)
+		tx, err = a.ua.endpoint.Send(within, a.invite)
 	}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() == nil && a.isTooLate():
+		return media.ErrTooLate
+	case err != nil:
 		return err
 	}
 	invite := a.invite
@@ -297,6 +304,8 @@ func (a *attempt) onRinging() {
 func (a *attempt) fail(ctx context.Context, err error) *media.DialError {
 	a.session.Close()
 	switch {
+	case errors.Is(err, media.ErrTooLate):
+		return dialError(media.Failure, media.ErrTooLate)
 	case a.abandonCause != "":
 		return dialError(a.abandonCause, err)
 	case ctx.Err() != nil:

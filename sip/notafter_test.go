@@ -30,3 +30,37 @@ func TestNotAfter(t *testing.T) {
 		t.Errorf("the carrier saw %+v", all)
 	}
 }
+
+// TestNoSecondInviteAfterNotAfter checks that a refused INVITE is not repeated with credentials or another session interval
+// after NotAfter. The refused one rang no phone, so only the second one would begin the call.
+func TestNoSecondInviteAfterNotAfter(t *testing.T) {
+	for name, row := range map[string]struct {
+		status, more string
+		late         bool
+	}{
+		"challenge in time": {"407 Proxy Authentication Required", "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", false},
+		"late challenge":    {"407 Proxy Authentication Required", "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", true},
+		"interval in time":  {"422 Session Interval Too Small", "Min-SE: 3600\r\n", false},
+		"late interval":     {"422 Session Interval Too Small", "Min-SE: 3600\r\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, &UA{FirstMedia: -1, MediaGap: -1}, func(t *testing.T, b *simEnv) { //nolint:thelper // the test itself
+				to := target("late")
+				to.Trunk.Username, to.Trunk.Password, to.NotAfter = "u", "p", time.Now().Add(time.Second)
+				first, result := b.dial(t, to)
+				b.send(t, reply(first, "100 Trying", "", "", ""))
+				if row.late {
+					<-time.After(time.Second)
+				}
+				b.send(t, reply(first, row.status, peerTag, row.more, ""))
+				b.read(t, "ACK ")
+				if !row.late {
+					b.send(t, reply(b.read(t, "INVITE "), "486 Busy Here", peerTag, "", ""))
+				}
+				if got := <-result; causeOf(got.err) == media.Busy == row.late || errors.Is(got.err, media.ErrTooLate) != row.late {
+					t.Error(got.err)
+				}
+			})
+		})
+	}
+}
