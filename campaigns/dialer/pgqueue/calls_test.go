@@ -162,11 +162,11 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
-// loseNode makes a call ring and loses its node.
-func (s *env) loseNode(c *control.Claim) {
+// loseNode makes a call pass the states and loses its node.
+func (s *env) loseNode(c *control.Claim, states ...control.AttemptState) {
 	s.Helper()
 	err := s.calls.Intent(s.Context(), c.Lease)
-	for _, state := range []control.AttemptState{control.Sent, control.Rang} {
+	for _, state := range states {
 		err = errors.Join(err, s.calls.Mark(s.Context(), c.Lease, state, time.Now()))
 	}
 	s.exec("UPDATE attempts SET lease_until = now() - interval '1 second'")
@@ -189,8 +189,34 @@ func TestLostNodeMayStillTalk(t *testing.T) {
 			s := newEnv(t)
 			s.addContacts(1, 1)
 			s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 60}'`)
-			s.loseNode(s.claim(s.newDialer()))
+			s.loseNode(s.claim(s.newDialer()), control.Sent, control.Rang)
 			s.exec("UPDATE contacts SET next_attempt_at = now() - interval '1 second', due_at = now()") // a minute later
+			for sql := range strings.SplitSeq(tt.sql, "; ") {
+				s.exec(sql)
+			}
+			s.resetPace()
+			s.wantTake(s.newDialer(), tt.want)
+		})
+	}
+}
+
+// TestLostConversationMayContinue checks that no other campaign calls the number of a conversation whose node was lost for
+// as long as it may last. A node that only lost the database continues its conversations.
+func TestLostConversationMayContinue(t *testing.T) {
+	for name, tt := range map[string]struct{ sql, want string }{
+		"no limit":          {"SELECT", ""},
+		"within the limit":  {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET created_at = now() - interval '10 minutes', answered_at = now() - interval '9 minutes'`, ""},
+		"clock behind":      {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET answered_at = now() - interval '20 minutes'`, ""},
+		"after the limit":   {`UPDATE agent_versions SET definition = definition || '{"max_duration_s": 600}'; UPDATE calls SET created_at = now() - interval '12 minutes', answered_at = now() - interval '11 minutes'`, "con_second"},
+		"after the default": {"UPDATE calls SET created_at = now() - interval '32 minutes', answered_at = now() - interval '31 minutes'", "con_second"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newEnv(t)
+			s.addContacts(1, 1)
+			s.loseNode(s.claim(s.newDialer()), control.Sent, control.Rang, control.Answered)
+			s.wantQuery("awaiting node_lost", "SELECT k.state || ' ' || c.disconnection_reason FROM contacts k JOIN calls c ON c.contact_id = k.id")
+			s.addSecondCampaign()
+			s.exec("UPDATE contacts SET state = 'pending', number = '+77010000001' WHERE id = 'con_second'")
 			for sql := range strings.SplitSeq(tt.sql, "; ") {
 				s.exec(sql)
 			}
@@ -210,7 +236,7 @@ func TestLateConversation(t *testing.T) {
 		s.addContacts(1, 1)
 		s.exec(`UPDATE campaigns SET retry = '{"attempts": 3, "interval_s": 60}'`)
 		c := s.claim(s.newDialer())
-		s.loseNode(c)
+		s.loseNode(c, control.Sent, control.Rang)
 		now := time.Now()
 		s.exec("UPDATE calls SET cost_per_minute = 0.5")
 		late := &outcome.LateRecorder{AttemptStore: s.calls, Outcomes: s.follower().Recorder, Costs: &controlstore.Costs{Pool: s.db.Pool}}

@@ -17,10 +17,13 @@ import (
 // INVITE left, and when its conversation ended. A call without a recorded INVITE counts if it rang or was answered, or
 // if its node was lost, because it may have rung. The clocks of nodes may be wrong. The query therefore moves times
 // that are before the registration of the call in the database to the registration. It places the end at least as long
-// after the registration as the node's clock measured. A call that rang when its node was lost counts as active for the
-// longest possible conversation (the limit of its agent, or $4), or until the node returns and reports the end.
+// after the registration as the node's clock measured. A call that rang or talked when its node was lost counts as active
+// for the longest possible conversation (the limit of its agent, or $4), because a node that only lost the database
+// continues its calls. If the phone rang, it counts until the node returns and reports the end.
 const historySQL = `
-SELECT status IN ('queued', 'ringing', 'ongoing') OR (disconnection_reason = 'unknown_after_restart' AND answered_at IS NULL AND ended_at + ring_seconds * interval '1 second' +
+SELECT status IN ('queued', 'ringing', 'ongoing') OR (CASE disconnection_reason
+		WHEN 'unknown_after_restart' THEN CASE WHEN answered_at IS NULL THEN ended_at END
+		WHEN 'node_lost' THEN greatest(answered_at, created_at) END + ring_seconds * interval '1 second' +
 		coalesce(nullif(max_duration_seconds, 0) * interval '1 second', (SELECT nullif(v.definition ->> 'max_duration_s', '0')::integer * interval '1 second'
 			FROM agent_versions v WHERE v.agent_id = calls.agent_id AND v.version = calls.agent_version), $4) > clock_timestamp()) IS TRUE,
 	CASE WHEN coalesce(dialed_at, ringing_at, answered_at) IS NOT NULL OR disconnection_reason IN ('unknown_after_restart', 'node_lost')
