@@ -87,6 +87,7 @@ type Endpoint struct {
 	guard     sourceGuard
 	tls       tlsConns
 	conns     connector
+	invites   inviteGuard
 	draining  atomic.Bool
 	closed    chan struct{} // closed when Close begins
 	closeOnce sync.Once
@@ -159,7 +160,7 @@ func (e *Endpoint) Start() error {
 	if e.tls.listener.inner != nil {
 		e.serving.Go(e.tls.listener.listen)
 	}
-	e.serve(udp)
+	e.serve(guardedConn{udp, &e.invites})
 	return nil
 }
 

@@ -86,9 +86,17 @@ func (e *Endpoint) Send(ctx context.Context, req *sip.Request) (sip.ClientTransa
 	}
 	e.filter.Trust(req.Destination())
 	e.TraceSent(req, req.Destination())
+	remove := func() {}
+	if req.IsInvite() && req.Transport() == "UDP" {
+		remove = e.invites.add(req)
+	}
 	tx, err := e.client.TransactionRequest(ctx, req, asIs)
 	if err != nil {
+		remove()
 		return nil, unsentError(req, err)
+	}
+	if !tx.OnTerminate(func(string, error) { remove() }) { // the transaction has ended already
+		remove()
 	}
 	return tx, nil
 }
