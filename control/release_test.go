@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/parley-voice/parley/media"
 )
@@ -52,6 +53,31 @@ func TestRunnerReleasesUnsentAttempt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRunnerAfterSuspension checks that a call is not dialed if the machine was suspended after the claim until the lease
+// ended, although the monotonic clock stopped.
+func TestRunnerAfterSuspension(t *testing.T) {
+	b, d, c := &memoryStore{}, &lateDialer{why: media.ErrTooLate}, newClaim()
+	c.Until = stopMonotonic(c.Until.Add(-time.Minute), time.Minute)
+	r := &Runner{Attempts: b, Live: &Live{}, Dialer: d}
+	if err := r.Run(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(b.wrote, []string{"intent", "release"}) || !d.to.NotAfter.IsZero() {
+		t.Errorf("wrote %v, dialed with a deadline of %v", b.wrote, d.to.NotAfter)
+	}
+}
+
+// stopMonotonic returns t as if the monotonic clock had stopped for d since t was computed.
+func stopMonotonic(t time.Time, d time.Duration) time.Time {
+	type reading struct {
+		_         uint64
+		monotonic int64
+		_         *time.Location
+	}
+	(*reading)(unsafe.Pointer(&t)).monotonic += int64(d) // only a suspended machine makes such a time
+	return t
 }
 
 // TestRunnerObeysCallingHours checks that no INVITE leaves after the calling hours, even if the lease lasts longer.

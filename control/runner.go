@@ -90,7 +90,7 @@ func (r *Runner) run(ctx context.Context, c *Claim, f *CallResult) error {
 	if end := c.NotAfter; !end.IsZero() && end.Before(c.Target.NotAfter) {
 		c.Target.NotAfter = end
 	}
-	if !time.Now().Before(c.Target.NotAfter) {
+	if c.Target.IsLate(time.Now()) {
 		log.WarnContext(ctx, "call not dialed: too little of the lease is left")
 		return r.release(ctx, c, f)
 	}

@@ -28,6 +28,15 @@ type Target struct {
 	NotAfter time.Time
 }
 
+// IsLate reports whether NotAfter has passed. It compares the monotonic and the wall clock: the monotonic clock may not
+// count a suspension of the machine, and the wall clock may be set back.
+func (t Target) IsLate(now time.Time) bool {
+	if t.NotAfter.IsZero() {
+		return false
+	}
+	return !now.Before(t.NotAfter) || !now.Round(0).Before(t.NotAfter.Round(0))
+}
+
 // ErrTooLate means that the INVITE was not sent because NotAfter had passed.
 var ErrTooLate = errors.New("too late to send the request")
 

@@ -71,9 +71,10 @@ func (a *attempt) run(ctx context.Context) (*leg.Leg, *media.DialError) {
 	return a.wait(ctx, ring.C)
 }
 
-// start sends the first INVITE unless the target's NotAfter has passed.
+// start sends the first INVITE unless the target's NotAfter has passed. On a suspended machine a timer may fire late, so
+// it compares the clock.
 func (a *attempt) start(ctx context.Context) *media.DialError {
-	if a.isTooLate() {
+	if a.target.IsLate(time.Now()) {
 		return a.fail(ctx, media.ErrTooLate)
 	}
 	if a.until.IsZero() {
@@ -98,17 +99,10 @@ func (a *attempt) start(ctx context.Context) *media.DialError {
 	}
 }
 
-// isTooLate reports whether the target's NotAfter has passed. On a suspended machine a timer may fire late, so it
-// compares the clock.
-func (a *attempt) isTooLate() bool {
-	limit := a.target.NotAfter
-	return !limit.IsZero() && !time.Now().Before(limit)
-}
-
 // send starts a transaction for the finalized INVITE, which may also be one that answers a refusal. Connecting counts as
 // ringing time. If the target's NotAfter passes before the INVITE leaves, send returns media.ErrTooLate.
 func (a *attempt) send(ctx context.Context) error {
-	if a.isTooLate() {
+	if a.target.IsLate(time.Now()) {
 		return media.ErrTooLate
 	}
 	until := a.until
@@ -125,7 +119,7 @@ func (a *attempt) send(ctx context.Context) error {
 		tx, err = a.ua.endpoint.Send(within, a.invite)
 	}
 	switch {
-	case err != nil && ctx.Err() == nil && a.isTooLate():
+	case err != nil && ctx.Err() == nil && a.target.IsLate(time.Now()):
 		return media.ErrTooLate
 	case err != nil:
 		return err
