@@ -13,6 +13,7 @@ import (
 	"github.com/parley-voice/parley/control"
 	"github.com/parley-voice/parley/control/db"
 	"github.com/parley-voice/parley/control/phonenumber"
+	controlstore "github.com/parley-voice/parley/control/store"
 )
 
 // An OptOutRecorder implements control.OptOutStore.
@@ -30,14 +31,32 @@ kept AS (INSERT INTO opt_outs (org_id, number, call_id, campaign_id, contact_id,
 	ON CONFLICT (call_id, source) DO NOTHING)
 INSERT INTO suppressions (org_id, number) VALUES ($1, $2) ON CONFLICT DO NOTHING`
 
-// OptOut puts the number on the organization's list and suppresses its waiting contacts
-// in all live campaigns. A contact in a call is suppressed when the call ends.
+// endOthersSQL ends the organization's other calls to the number whose phone may ring. It locks the attempts that are about
+// to be dialed: an intent that did not see the opt-out is committed first, and its call ends; a later one sees the opt-out.
+const endOthersSQL = `
+WITH theirs AS MATERIALIZED (
+	SELECT a.call_id, a.state FROM calls c JOIN attempts a ON a.call_id = c.id
+	WHERE c.org_id = $1 AND c.to_number = ANY ($2) AND c.created_at > clock_timestamp() - interval '1 day' AND c.id <> $3
+		AND a.leg = 'callee' AND a.state IN ('claimed', 'intent', 'sent', 'ringing')
+	ORDER BY a.id FOR UPDATE OF a
+), ended AS (
+	UPDATE calls c SET end_requested_at = coalesce(c.end_requested_at, clock_timestamp())
+	FROM theirs WHERE c.id = theirs.call_id AND theirs.state <> 'claimed' RETURNING c.id
+)
+SELECT pg_notify('` + controlstore.ChannelEnds + `', '') FROM ended LIMIT 1`
+
+// OptOut puts the number on the organization's list, ends other calls of the organization that ring the phone, and
+// suppresses the number's waiting contacts in all live campaigns. A contact in a call is suppressed when the call ends.
 func (r *OptOutRecorder) OptOut(ctx context.Context, o control.OptOut) error {
 	err := db.Tx(ctx, r.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, optOutSQL, o.OrgID, o.Number, o.CallID, o.Source, o.Words, o.At.UTC()); err != nil {
 			return err
 		}
-		affected, err := r.Store.Contacts.OptOut(ctx, tx, o.OrgID, phonenumber.ListedForms(o.Number))
+		same := phonenumber.ListedForms(o.Number)
+		if _, err := tx.Exec(ctx, endOthersSQL, o.OrgID, same, o.CallID); err != nil {
+			return err
+		}
+		affected, err := r.Store.Contacts.OptOut(ctx, tx, o.OrgID, same)
 		if err != nil {
 			return err
 		}
