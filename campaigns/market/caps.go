@@ -71,7 +71,8 @@ func (p *Package) addCap(r row) error {
 }
 
 // Caps returns the caps of the law and of the market's own policy for calls to a location. Of several caps of the
-// same kind and length it returns the strictest. An organization may replace caps with source FromMarket.
+// same source, kind and length it returns the strictest. An organization may replace caps with source FromMarket, so they
+// do not stand in for caps of the law.
 func (p *Package) Caps(place Location, class Classification) []Cap {
 	var all []Cap
 	for _, c := range p.caps {
@@ -79,7 +80,7 @@ func (p *Package) Caps(place Location, class Classification) []Cap {
 			continue
 		}
 		at := slices.IndexFunc(all, func(x Cap) bool {
-			return x.Kind == c.Kind && x.Within == c.Within && x.CalendarDay == c.CalendarDay
+			return x.Source == c.Source && x.Kind == c.Kind && x.Within == c.Within && x.CalendarDay == c.CalendarDay
 		})
 		switch {
 		case at < 0:

@@ -177,6 +177,36 @@ func TestCaps(t *testing.T) {
 	}
 }
 
+// TestStricterDefaultKeepsLaw checks that an organization that replaces or disables the default caps of its market keeps the
+// caps of the law, even if a default cap of the same kind is as strict as the law or stricter.
+func TestStricterDefaultKeepsLaw(t *testing.T) {
+	off, nine := false, 9
+	for _, most := range []string{"5", "7"} {
+		for _, first := range []bool{true, false} {
+			files := market.Files("us")
+			row := "US,debt_collection,rolling_7d," + most + ",168h,attempts,market_default,,,\n"
+			if first {
+				header := "note\n"
+				files["caps.csv"] = strings.Replace(files["caps.csv"], header, header+row, 1)
+			} else {
+				files["caps.csv"] += row
+			}
+			p, err := market.Read(files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range []Override{{Enabled: &off}, {Rolling7d: &nine}} {
+				all := Caps(p, market.Location{}, market.DebtCollection, o)
+				if !slices.ContainsFunc(all, func(c market.Cap) bool {
+					return c.Kind == market.CapRolling7d && c.Source == market.FromLaw && c.Most == 7
+				}) {
+					t.Errorf("default of %s, first %v: %+v", most, first, all)
+				}
+			}
+		}
+	}
+}
+
 // TestPace checks that a campaign keeps its pace within one call, and evenly, even if each call leaves slightly late.
 func TestPace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -106,6 +106,14 @@ func (k checker) addRoute(ctx context.Context, q db.Querier, c campaigns.Campaig
 	return nil
 }
 
+// stricter returns the smaller of two caps; a cap of 0 is not set.
+func stricter(before, most int) int {
+	if before == 0 {
+		return most
+	}
+	return min(before, most)
+}
+
 // frequencyCaps returns the frequency caps that apply in every state of the country.
 func frequencyCaps(org store.Organization, pkg *market.Package, c campaigns.Campaign) launchcheck.Frequency {
 	f := launchcheck.Frequency{Source: market.FromMarket, Disabled: org.Caps.Enabled != nil && !*org.Caps.Enabled}
@@ -113,9 +121,9 @@ func frequencyCaps(org store.Organization, pkg *market.Package, c campaigns.Camp
 		for _, x := range pkg.Caps(market.Location{}, c.Classification) {
 			switch x.Kind {
 			case market.CapDaily:
-				f.Daily = x.Most
+				f.Daily = stricter(f.Daily, x.Most)
 			case market.CapRolling7d:
-				f.Rolling7d = x.Most
+				f.Rolling7d = stricter(f.Rolling7d, x.Most)
 			}
 			if x.Source == market.FromLaw {
 				f.Source = market.FromLaw
