@@ -230,7 +230,7 @@ func TestBaresip(t *testing.T) {
 				t.Errorf("rate %d", call.Rate())
 			}
 			call.Play(mediatest.Tone(700))
-			checkTone(t, call, 25, 440)
+			checkTone(t, call, 50, 440) // the phone may begin late, but at least half of the frames were packets
 			q := call.Quality()
 			if q.Received.Packets < 20 || q.Received.Lost > 2 || q.Received.MOS < 3.5 {
 				t.Errorf("quality %+v", q)
